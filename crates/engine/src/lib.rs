@@ -1,0 +1,3 @@
+//! TODO
+#![no_std]
+extern crate alloc;
