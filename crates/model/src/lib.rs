@@ -3,8 +3,14 @@
 
 extern crate alloc;
 
+mod id_set;
 mod ids;
+mod stub;
 mod time;
+mod tree;
 
+pub use id_set::*;
 pub use ids::{AgentId, JobId, NodeId, Rank};
+pub use stub::*;
 pub use time::Time;
+pub use tree::*;

@@ -1,3 +1,14 @@
-//! TODO
+//! What agents say to each other: messages, frames, and the channel that protects them.
 #![no_std]
+
 extern crate alloc;
+
+mod message;
+
+pub use message::{
+    AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
+    StartCause, StartFailure, Stats, Stream, Welcome,
+};
+
+/// The protocol's version; agents of one session must agree.
+pub const VERSION: u16 = 1;

@@ -1,0 +1,142 @@
+//! What an engine tells its driver to do. The driver performs effects in order and decides nothing.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use model::{AgentId, JobId, Rank, Signal};
+use wire::{JobSpec, Message, SessionSpec, Stream};
+
+use crate::{LinkId, StartId};
+
+/// What the driver must do next.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Effect {
+    /// Run the bootstrapper once, for all of `agents`. [`crate::Input::ShellEnded`] or
+    /// [`crate::Input::ShellNotRun`] follows when it ends, or could not be run.
+    Start(Start),
+    /// End the helper that a start runs, and all that it started. `ShellEnded` follows.
+    KillShell(StartId),
+    /// Send a message on each of these links.
+    Send {
+        /// The links; encode once, send to all.
+        links: Vec<LinkId>,
+        /// The message.
+        message: Message,
+    },
+    /// Send what is queued, then close the link. No `LinkDown` follows.
+    Close(LinkId),
+    /// Look the job's program and directory up. [`crate::Input::Prepared`] follows.
+    Prepare(Arc<JobSpec>),
+    /// Create a task. [`crate::Input::Spawned`] follows.
+    Spawn(Spawn),
+    /// Send a signal to the process groups of a job's tasks on this node.
+    SignalTasks {
+        /// The job.
+        job: JobId,
+        /// The signal.
+        signal: Signal,
+    },
+    /// Kill whatever the job's tasks have left behind on this node: every descendant that is not a
+    /// helper. [`crate::Input::Swept`] follows.
+    Sweep(JobId),
+    /// Read from a task's output stream (true) or leave what it writes in the kernel (false).
+    /// Streams are read from the spawn on.
+    ReadTask {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// Which stream.
+        stream: Stream,
+        /// Whether to read.
+        on: bool,
+    },
+    /// Write to a task's standard input. [`crate::Input::TaskInputWritten`] follows as it is taken.
+    WriteTask {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// Close a task's standard input once all is written.
+    CloseTaskInput {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+    },
+    /// Write to a task's PMI connection.
+    PmiSend {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// Close a task's PMI connection once all is written.
+    PmiClose {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+    },
+    /// Head: write a piece of a task's output for the user. [`crate::Input::OutputWritten`] follows.
+    WriteOutput {
+        /// The task.
+        rank: Rank,
+        /// Which stream.
+        stream: Stream,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// Head: read up to this many more bytes of the user's standard input.
+    ReadInput(u32),
+    /// Head: read no more standard input; what is unread stays with the user.
+    StopInput,
+    /// Stop this process as SIGTSTP would have, once what is queued is sent.
+    /// [`crate::Input::Resumed`] follows when it goes on.
+    SuspendSelf,
+    /// Everything is over: send what is queued, then exit with this status. The last effect.
+    Exit(u8),
+    /// Kill every process below this one, at once, then exit with this status. The last effect.
+    Abandon {
+        /// The exit status.
+        code: u8,
+        /// Why, for standard error.
+        words: String,
+    },
+}
+
+/// One run of the bootstrapper.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Start {
+    /// Its number.
+    pub start: StartId,
+    /// The agents that it brings up, with their host names; one unless the bootstrapper is bulk.
+    pub agents: Vec<(AgentId, String)>,
+    /// Which try this is, from 0.
+    pub attempt: u32,
+    /// The session's parameters, with the bootstrapper's.
+    pub session: Arc<SessionSpec>,
+}
+
+/// A task to create.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Spawn {
+    /// The job.
+    pub job: Arc<JobSpec>,
+    /// The task.
+    pub rank: Rank,
+    /// Variables to set over the job's environment, `NAME=value` each.
+    pub env: Vec<Bytes>,
+    /// Whether standard input is a pipe (else `/dev/null`).
+    pub stdin: bool,
+}
+
+/// The descriptor number of a task's PMI connection (`PMI_FD`).
+pub const PMI_FD: i32 = 3;

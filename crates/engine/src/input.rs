@@ -1,0 +1,156 @@
+//! What a driver tells its engine: all that can happen to an agent or to the head.
+
+use alloc::string::String;
+
+use bytes::Bytes;
+use model::{AgentId, ExitStatus, JobId, Rank, Signal};
+use wire::{JobFault, Message, ShellFailureKind, Stream};
+
+use crate::{LinkId, StartId};
+
+/// Something that has happened. After each one, drain [`crate::Engine::poll_effect`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Input {
+    /// A link whose other end holds the session's secret and claims to be `peer`: for an agent its
+    /// parent, or anyone's child.
+    LinkUp {
+        /// The driver's number for the link; never used again after it is down.
+        link: LinkId,
+        /// Who the other end is.
+        peer: AgentId,
+    },
+    /// A message came.
+    Message {
+        /// On which link.
+        link: LinkId,
+        /// The message.
+        message: Message,
+    },
+    /// Bytes came, though no whole message yet.
+    Alive(LinkId),
+    /// A link is closed or broken, or its bytes were not of the protocol.
+    LinkDown {
+        /// Which.
+        link: LinkId,
+        /// Whether the peer broke the protocol, rather than the network or the peer's death.
+        misbehaved: bool,
+        /// Why, for the user.
+        words: String,
+    },
+    /// An agent could not reach its parent at any address.
+    ConnectFailed(String),
+    /// A bootstrapper's helper has ended.
+    ShellEnded {
+        /// Which start it ran.
+        start: StartId,
+        /// What its words say it failed of.
+        kind: ShellFailureKind,
+        /// How it ended.
+        status: ExitStatus,
+        /// Its last words, printable and bounded.
+        words: String,
+    },
+    /// A bootstrapper's helper could not be run.
+    ShellNotRun {
+        /// Which start.
+        start: StartId,
+        /// The error number.
+        errno: i32,
+        /// What failed.
+        words: String,
+    },
+    /// The answer to [`crate::Effect::Prepare`].
+    Prepared {
+        /// The job.
+        job: JobId,
+        /// What keeps it from running here.
+        fault: Option<JobFault>,
+    },
+    /// The answer to [`crate::Effect::Spawn`]: the process number, or the error number and the step
+    /// that failed.
+    Spawned {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// How it went.
+        result: Result<u32, (i32, String)>,
+    },
+    /// A task has written to its standard output or error.
+    TaskOutput {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// Which stream.
+        stream: Stream,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// The last writer of a task's stream is gone.
+    TaskOutputEnd {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// Which stream.
+        stream: Stream,
+    },
+    /// A task has ended.
+    TaskExited {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// How.
+        status: ExitStatus,
+    },
+    /// Bytes came from a task's PMI connection.
+    TaskPmi {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// A task's PMI connection is closed.
+    TaskPmiClosed {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+    },
+    /// The task's standard input has taken so many bytes.
+    TaskInputWritten {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// How many.
+        bytes: u32,
+    },
+    /// Nobody reads the task's standard input any more.
+    TaskInputClosed {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+    },
+    /// The answer to [`crate::Effect::Sweep`].
+    Swept(JobId),
+    /// Agent: the keeper, or the shell that started this agent, is gone.
+    KeeperGone,
+    /// Head: a piece of the user's standard input.
+    UserInput(Bytes),
+    /// Head: the user's standard input has ended.
+    UserInputEnd,
+    /// Head: so many bytes of output have been written.
+    OutputWritten(u32),
+    /// Head: nobody reads our output any more.
+    OutputClosed(Stream),
+    /// Head: the user sent a signal.
+    UserSignal(Signal),
+    /// Head: this process goes on after a suspension.
+    Resumed,
+}

@@ -1,0 +1,77 @@
+//! What is worth telling: the one source of logs, progress, traces and checkers.
+
+use alloc::string::String;
+
+use model::{AgentId, ExitStatus, IdSet, JobId, Rank};
+use wire::{AgentLoss, JobFault, StartCause, StartFailure};
+
+/// Something that happened, as one agent or the head saw it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Event {
+    /// An agent was started, for the n-th time from 0.
+    AgentStarted {
+        /// Which.
+        agent: AgentId,
+        /// Which try.
+        attempt: u32,
+    },
+    /// A start failed and will be tried again.
+    StartRetried {
+        /// Which agent.
+        agent: AgentId,
+        /// Why.
+        cause: StartCause,
+        /// What its shell said.
+        words: String,
+    },
+    /// Agents joined, as far as the one who tells knows.
+    AgentsJoined(IdSet),
+    /// Agents will not join.
+    StartFailed(StartFailure),
+    /// Head: every member has joined.
+    AllJoined,
+    /// The job's tasks were told to start.
+    Launched(JobId),
+    /// A task was created.
+    TaskStarted {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// Its process number.
+        pid: u32,
+    },
+    /// A task ended.
+    TaskEnded {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// How.
+        status: ExitStatus,
+    },
+    /// A fence was released.
+    FenceReleased {
+        /// The job.
+        job: JobId,
+        /// The fence's number.
+        fence: u32,
+    },
+    /// The job can't run, or can't run on.
+    JobFault(JobId, JobFault),
+    /// The job is being ended.
+    Stopping(JobId),
+    /// Agents were lost.
+    AgentLost(AgentLoss),
+    /// A peer broke the protocol; its link is closed.
+    PeerMisbehaved {
+        /// Who.
+        agent: AgentId,
+        /// What it did.
+        words: String,
+    },
+    /// Every task of the job has ended.
+    JobDone(JobId),
+    /// The session is over on this agent.
+    Over,
+}

@@ -1,0 +1,361 @@
+//! Every message that agents of one session send each other.
+//!
+//! A message travels over one link between a spawn parent and a spawn child. *Down* is away from
+//! the head, *up* is towards it. What a message means, and who may send it when, is `proto`'s and
+//! `engine`'s; here are only its fields. `docs/wire.md` describes them and is tied to this file
+//! by a hash: change both together, and count [`crate::VERSION`] up.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree};
+use serde::{Deserialize, Serialize};
+
+/// One message on a link.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub enum Message {
+    /// Up, first on every link: the child proves that it holds the session's secret and asks for
+    /// its part of the tree.
+    Hello(Hello),
+    /// Down, the answer to [`Message::Hello`]: the child's part of the tree.
+    Welcome(Box<Welcome>),
+    /// Down, after `Welcome`: a job to prepare.
+    Job(Box<JobSpec>),
+    /// Up: these agents have joined and can launch the job.
+    Joined(IdSet),
+    /// Up: these agents will not join.
+    StartFailed(Vec<StartFailure>),
+    /// Down: the join deadline has passed; report whoever is missing as failed.
+    JoinDeadline,
+    /// Down: every member has joined; launch the tasks.
+    Launch(JobId),
+    /// Up: the job can't run, or can't run on.
+    JobFault(JobId, Box<JobFault>),
+    /// Up: every task below has entered fence number `fence`.
+    Enter {
+        /// The job whose tasks fence.
+        job: JobId,
+        /// The fence's number within the job, from 0.
+        fence: u32,
+        /// What they contribute: the concatenation of the nodes' payloads.
+        payload: Bytes,
+    },
+    /// Down: every task of the job has entered fence number `fence`.
+    Release {
+        /// The job whose tasks fence.
+        job: JobId,
+        /// The fence's number within the job, from 0.
+        fence: u32,
+        /// What all of them contributed.
+        payload: Bytes,
+    },
+    /// Up: a piece of a task's output.
+    Output(Output),
+    /// Down: this many more bytes of output may be sent.
+    OutputCredit(u32),
+    /// Down: a piece of standard input for a task.
+    Input {
+        /// The job.
+        job: JobId,
+        /// The task that reads it.
+        rank: Rank,
+        /// How many bytes of it went before.
+        offset: u64,
+        /// The piece.
+        data: Bytes,
+    },
+    /// Down: standard input has ended.
+    InputEnd(JobId, Rank),
+    /// Up: this many more bytes of standard input may be sent.
+    InputCredit(JobId, u32),
+    /// Up: nobody reads standard input any more.
+    InputClosed(JobId),
+    /// Down: send a signal to every task.
+    Signal(JobId, Signal),
+    /// Down: end every task: SIGTERM, then SIGKILL after `grace_ms`.
+    Stop {
+        /// The job to end.
+        job: JobId,
+        /// Milliseconds between the two signals; 0 sends SIGKILL at once.
+        grace_ms: u32,
+    },
+    /// Up: every task below has ended, and all of its output has been sent.
+    Done {
+        /// The job.
+        job: JobId,
+        /// How each task ended, folded.
+        statuses: StatusRuns,
+    },
+    /// Up: agents that had joined are gone.
+    Lost(AgentLoss),
+    /// Down: the session is over; end what is below and leave.
+    Shutdown,
+    /// Up, last on every link: all below are gone.
+    Bye(Box<Stats>),
+    /// Both ways: the sender is alive.
+    Ping,
+    /// Down: the front end is about to be stopped (true) or goes on (false); meanwhile nobody
+    /// above sends heartbeats.
+    Suspend(bool),
+}
+
+/// A child's first words on a link.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Which start of this agent it came from, counted from 0.
+    pub attempt: u32,
+    /// The process number of the agent on its node.
+    pub pid: u32,
+}
+
+/// A child's part of the tree and the session's parameters.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// How the child splits what is below it.
+    pub tree: Tree,
+    /// The agents that it must start, itself excluded.
+    pub below: IdSet,
+    /// The host names of `below`, in order, folded as a host list.
+    pub names: String,
+    /// The child's own host name, as the user wrote it.
+    pub own_name: String,
+    /// What holds for every agent of the session.
+    pub session: SessionSpec,
+}
+
+/// Parameters of a session, the same on every agent.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct SessionSpec {
+    /// How a parent starts an agent: `bootstrap`'s own encoding, opaque to the engine.
+    pub bootstrap: Vec<u8>,
+    /// How many agents one command of the bootstrapper starts at the most: 1 for a remote shell.
+    pub bulk_max: u32,
+    /// Starts in flight per parent.
+    pub window: u32,
+    /// How often a start is tried again after a passing failure.
+    pub retries_max: u32,
+    /// How long a started agent may take to join before the start is given up, in milliseconds.
+    pub start_timeout_ms: u32,
+    /// Silence after which a heartbeat is sent, in milliseconds.
+    pub heartbeat_ms: u32,
+    /// Silence after which a peer is lost, in milliseconds.
+    pub lost_after_ms: u32,
+}
+
+/// A job, as every agent must know it.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// The job's number.
+    pub job: JobId,
+    /// The program and its arguments; never empty.
+    pub argv: Vec<Bytes>,
+    /// The environment, `NAME=value` each.
+    pub env: Vec<Bytes>,
+    /// The working directory, absolute.
+    pub dir: Bytes,
+    /// Which task runs where.
+    pub map: TaskMap,
+    /// The name of the job's key-value space, unique among all jobs.
+    pub kvsname: String,
+    /// The slots of the allocation, if the user wants them told as the universe size.
+    pub universe_size: Option<u32>,
+    /// The task that reads standard input; the others read end-of-file.
+    pub stdin: Option<Rank>,
+    /// Whether a task that fails ends the others.
+    pub stop_on_failure: bool,
+    /// Milliseconds between SIGTERM and SIGKILL.
+    pub grace_ms: u32,
+}
+
+/// Why an agent did not join.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct StartFailure {
+    /// The agents that the cause keeps away.
+    pub agents: IdSet,
+    /// What kept them away.
+    pub cause: StartCause,
+    /// What the remote shell said, printable and bounded.
+    pub words: String,
+    /// Milliseconds from the first start to the last failure.
+    pub elapsed_ms: u32,
+    /// How often it was started.
+    pub attempts: u32,
+    /// The agent that started it.
+    pub by: AgentId,
+}
+
+/// What kept an agent from joining.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub enum StartCause {
+    /// The shell ended with this status.
+    Shell(ShellFailureKind, ExitStatus),
+    /// The shell could not be run here: the error number.
+    NoShell(i32),
+    /// Neither the shell nor the agent said anything until the start's deadline.
+    Silent,
+    /// The shell's connection was up but the agent did not prove itself.
+    Handshake,
+    /// It was still being started, or waited for its turn, at the join deadline.
+    Deadline,
+    /// Its spawn parent, this agent, did not join or was lost.
+    Parent(AgentId),
+}
+
+/// Kinds of failure of a remote shell, as far as its words tell.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub enum ShellFailureKind {
+    /// The connection was closed during the key exchange: sshd's MaxStartups. Passing.
+    Busy,
+    /// Nobody listens there.
+    Refused,
+    /// No route, or no answer of the network.
+    Unreachable,
+    /// The host's name is not known.
+    UnknownHost,
+    /// The user was not let in.
+    Auth,
+    /// The host's key is not the known one.
+    HostKey,
+    /// There is no agent program there.
+    NoBinary,
+    /// The agent program there can't be run.
+    NotExecutable,
+    /// Anything else.
+    Other,
+}
+
+/// Why a job can't run, or can't run on.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub enum JobFault {
+    /// The program can't be run on a node, seen before anything was launched.
+    Program {
+        /// The node's agent.
+        agent: AgentId,
+        /// The error number (`ENOENT`, `EACCES`, `ENOTDIR`).
+        errno: i32,
+        /// What was looked for, and where.
+        words: String,
+    },
+    /// The working directory can't be entered on a node.
+    Directory {
+        /// The node's agent.
+        agent: AgentId,
+        /// The error number.
+        errno: i32,
+        /// The directory.
+        words: String,
+    },
+    /// A task could not be created.
+    Spawn {
+        /// The task.
+        rank: Rank,
+        /// The error number.
+        errno: i32,
+        /// The step that failed.
+        words: String,
+    },
+    /// A task failed: a signal or a status other than zero.
+    Task {
+        /// The task.
+        rank: Rank,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// A task ended, or closed its PMI connection, between PMI's init and finalize.
+    Unfinalized {
+        /// The task.
+        rank: Rank,
+        /// How it ended, if it did.
+        status: Option<ExitStatus>,
+    },
+    /// A task called PMI's abort.
+    Abort {
+        /// The task.
+        rank: Rank,
+        /// The code it gave.
+        code: i32,
+        /// The message it gave.
+        message: String,
+    },
+    /// A task broke the PMI protocol.
+    Pmi {
+        /// The task.
+        rank: Rank,
+        /// What was wrong.
+        words: String,
+    },
+    /// Tasks wait in a barrier that this task, which has ended, can't enter.
+    Barrier {
+        /// The task that has ended.
+        rank: Rank,
+    },
+}
+
+/// Which stream of a task.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A piece of a task's output. On the wire: a fixed header and raw bytes, see [`crate::frame`].
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// The job.
+    pub job: JobId,
+    /// The task.
+    pub rank: Rank,
+    /// Which of its streams.
+    pub stream: Stream,
+    /// How many bytes of the stream went before.
+    pub offset: u64,
+    /// The piece: whole lines where possible.
+    pub data: Bytes,
+}
+
+/// Agents that had joined and are gone.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct AgentLoss {
+    /// The agent that was lost.
+    pub agent: AgentId,
+    /// It and all that were below it.
+    pub agents: IdSet,
+    /// How it was noticed.
+    pub cause: LossCause,
+    /// What its shell said, printable and bounded.
+    pub words: String,
+}
+
+/// How the loss of an agent was noticed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub enum LossCause {
+    /// Its link was closed.
+    LinkClosed,
+    /// Nothing came from it for this many milliseconds.
+    Silent(u32),
+    /// Its shell ended first.
+    Shell(ExitStatus),
+    /// It broke the protocol.
+    Misbehaved,
+}
+
+/// What a subtree did, counted in the core. Merged on the way up.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Agents that these counts are of.
+    pub agents: u32,
+    /// Messages sent, by phase (see `proto::Phase`).
+    pub messages: [u64; 4],
+    /// Payload bytes sent, by phase.
+    pub bytes: [u64; 4],
+    /// The most links that one agent held.
+    pub links_max: u32,
+    /// Starts that were tried again.
+    pub retries: u32,
+    /// The longest time from the start of an agent to its joining, in microseconds.
+    pub join_us_max: u64,
+}
