@@ -1,3 +1,5 @@
 //! TODO
 #![no_std]
 extern crate alloc;
+
+pub mod tree;

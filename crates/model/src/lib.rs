@@ -3,8 +3,12 @@
 
 extern crate alloc;
 
+mod id_set;
 mod ids;
 mod time;
+mod tree;
 
+pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
 pub use time::Time;
+pub use tree::{Tree, TreeError};
