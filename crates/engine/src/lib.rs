@@ -6,6 +6,8 @@
 
 extern crate alloc;
 
+pub mod tree;
+
 mod effect;
 mod engine;
 mod input;

@@ -9,8 +9,8 @@ mod stub;
 mod time;
 mod tree;
 
-pub use id_set::*;
+pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
 pub use stub::*;
 pub use time::Time;
-pub use tree::*;
+pub use tree::{Tree, TreeError};
