@@ -149,6 +149,14 @@ impl HostList {
     }
 }
 
+impl FromIterator<Node> for HostList {
+    fn from_iter<I: IntoIterator<Item = Node>>(nodes: I) -> HostList {
+        let mut list = HostList::new();
+        nodes.into_iter().for_each(|node| list.add(node));
+        list
+    }
+}
+
 impl FromStr for HostList {
     type Err = HostListError;
 
