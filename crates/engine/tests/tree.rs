@@ -161,7 +161,7 @@ fn a_greedy_plan_without_a_gap_starts_all_at_once() {
 #[test]
 fn the_default_tree_has_a_bounded_degree_and_is_close_to_the_optimum() {
     for (latency, gap) in COSTS {
-        for n in [1, 64, 256, 1_000, 10_000, 100_000] {
+        for n in [1, 64, 256, 1_000, 10_000, 100_000, 1_000_000] {
             let tree = default_tree(u64::from(n), latency, gap);
             assert!(branches(&tree, &below(n)).len() as u64 <= DEFAULT_CHILDREN_MAX);
             let optimum = time(&Tree::Greedy { latency, gap }, n, (latency, gap));

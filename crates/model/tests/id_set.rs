@@ -107,5 +107,5 @@ fn assert_same(set: &IdSet, model: &BTreeSet<u32>) {
 }
 
 fn postcard_of(ranges: &[(u32, u32)]) -> Vec<u8> {
-    postcard::to_allocvec(ranges).unwrap()
+    postcard::to_allocvec(ranges).expect("ranges can be encoded")
 }
