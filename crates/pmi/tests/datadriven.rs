@@ -5,6 +5,8 @@
 //! `repeat RANK N` (one read of N times the input, then a line end), `exchange` (the pending exchange comes back,
 //! with the input's `key=value` from elsewhere), `exchange-failed`, `closed RANK`, `exit RANK`, `state`.
 
+#![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
+
 use std::fmt::Write;
 use std::path::Path;
 
