@@ -93,7 +93,7 @@ impl Class {
             | Message::Stop { .. }
             | Message::Lost(_)
             | Message::Shutdown
-            | Message::Ping
+            | Message::Ping { .. }
             | Message::Suspend(_) => Class::Control,
         }
     }
