@@ -109,6 +109,10 @@ pub enum Effect {
     },
 }
 
+/// Replies are cut from a buffer of this size, which is used again when they have been written: a reply costs
+/// no allocation of its own.
+const REPLIES_BYTES: usize = 4096;
+
 impl Server {
     /// A server for the tasks in `info`, none of which has said anything.
     pub fn new(info: JobInfo) -> Server {
@@ -124,7 +128,7 @@ impl Server {
             barrier_waits_for: clients.len(),
             clients,
             barrier: Barrier::Gathering,
-            replies: BytesMut::new(),
+            replies: BytesMut::with_capacity(REPLIES_BYTES),
             effects: VecDeque::new(),
             info,
         }
