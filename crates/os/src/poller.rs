@@ -93,7 +93,8 @@ impl Poller {
         })
     }
 
-    /// Waits for something else of a descriptor that was added.
+    /// Waits for something else of a descriptor that was added. One that hung up is reported
+    /// whatever the interest, again and again: remove it.
     ///
     /// # Errors
     /// When it was not added.
