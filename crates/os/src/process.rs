@@ -186,7 +186,9 @@ pub struct Survivors {
 ///
 /// All are stopped first, round by round until no new one appears, so that none can start another
 /// behind our back; then killed. We must be a sub-reaper, or those whose parents died are out of
-/// reach. When there is nothing, it costs one system call.
+/// reach. When there is nothing, it costs one system call, and otherwise at least two scans of
+/// `/proc`: where hundreds of agents share a machine, each should kill the tasks that it knows
+/// first.
 ///
 /// # Errors
 /// What is left after `bound`: processes stuck in the kernel, or another user's.
