@@ -41,18 +41,9 @@ pub enum Effect {
     /// Kill whatever the job's tasks have left behind on this node: every descendant that is not a
     /// helper. [`crate::Input::Swept`] follows.
     Sweep(JobId),
-    /// Read from a task's output stream (true) or leave what it writes in the kernel (false).
+    /// Read what this node's tasks write (true), or leave it in the kernel (false), for all streams.
     /// Streams are read from the spawn on.
-    ReadTask {
-        /// The job.
-        job: JobId,
-        /// The task.
-        rank: Rank,
-        /// Which stream.
-        stream: Stream,
-        /// Whether to read.
-        on: bool,
-    },
+    ReadTasks(bool),
     /// Write to a task's standard input. [`crate::Input::TaskInputWritten`] follows as it is taken.
     WriteTask {
         /// The job.

@@ -1,124 +1,704 @@
-//! The composition. (Being written: the public surface is settled, see below.)
+//! The composition: one member of the tree, which for the head is also the whole's government.
+//!
+//! A member hears from above, from below, and from its own node. What comes from above goes on to
+//! all children and is then done here (`down`); what goes up goes to the parent (`up`). The head is
+//! agent 0, a member without tasks whose parent is the [`Head`]: it gives the orders that other
+//! members get from their parents, and gets what they send to theirs. So there is one code for all
+//! members, and government is apart from work.
 
-use alloc::string::String;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, ExitStatus, IdSet, StatusRuns, Time, Tree};
-use proto::Event;
-use wire::{AgentLoss, JobFault, JobSpec, SessionSpec, StartFailure, Stats};
+use model::{AgentId, IdSet, JobId, Signal, Time, Tree};
+use proto::{Credit, Event, Silence, Ticker};
+use wire::{Hello, JobFault, JobSpec, Message, SessionSpec, Stats, Welcome};
 
-use crate::{Effect, Input};
+use crate::child::Child;
+use crate::head::Head;
+use crate::job::Job;
+use crate::rng::Rng;
+use crate::{AgentConfig, Effect, HeadConfig, Input, LinkId, Outcome, StartId};
 
-/// A driver's number for a link; never used twice by one driver.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct LinkId(pub u64);
-
-/// The number of one run of the bootstrapper; never used twice by one engine.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct StartId(pub u64);
-
-/// What the head is given.
-#[derive(Clone, Debug)]
-pub struct HeadConfig {
-    /// The host names of the nodes; node `i` gets agent `i + 1`.
-    pub names: Vec<String>,
-    /// The spawn tree.
-    pub tree: Tree,
-    /// The session's parameters.
-    pub session: SessionSpec,
-    /// The job.
-    pub job: JobSpec,
-    /// How long all agents may take to join. `None`: as long as some join every now and then.
-    pub join_timeout: Option<Duration>,
-    /// How long the job may run.
-    pub timeout: Option<Duration>,
-    /// Seeds the jitter of retries.
-    pub seed: u64,
-}
-
-/// What an agent is given on its boot channel.
-#[derive(Clone, Debug)]
-pub struct AgentConfig {
-    /// Who it is.
-    pub agent: AgentId,
-    /// Who started it.
-    pub parent: AgentId,
-    /// Which try this is, from 0.
-    pub attempt: u32,
-    /// Its process number.
-    pub pid: u32,
-    /// Seeds the jitter of retries.
-    pub seed: u64,
-    /// How long it may wait for its parent's welcome.
-    pub welcome_timeout: Duration,
-}
-
-/// How a session ended, as the head saw it.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// The exit status by the documented rule.
-    pub code: u8,
-    /// Agents that did not join.
-    pub start_failures: Vec<StartFailure>,
-    /// Agents that were lost.
-    pub losses: Vec<AgentLoss>,
-    /// What went wrong with the job, in the order it was heard of; the first one decides.
-    pub faults: Vec<JobFault>,
-    /// The tasks that ended, folded.
-    pub statuses: StatusRuns,
-    /// Whether the job's time limit ended it.
-    pub timed_out: bool,
-    /// The signal from the user that ended it.
-    pub signal: Option<model::Signal>,
-    /// Counts of the whole tree.
-    pub stats: Stats,
-}
+/// The exit status of an agent that ended otherwise than by its parent's order. Nobody acts on it.
+const AGENT_FAILED: u8 = 1;
 
 /// An agent or the head.
-pub struct Engine {}
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) id: AgentId,
+    pub(crate) now: Time,
+    pub(crate) rng: Rng,
+    pub(crate) effects: VecDeque<Effect>,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) above: Above,
+    /// Whether this member may send output up, and how much.
+    pub(crate) credit: Credit,
+    pub(crate) session: Option<Arc<SessionSpec>>,
+    pub(crate) children: BTreeMap<AgentId, Child>,
+    /// Children in the order in which they are to be started.
+    pub(crate) waiting: VecDeque<AgentId>,
+    pub(crate) starts: BTreeMap<StartId, Vec<AgentId>>,
+    pub(crate) starts_made: u64,
+    /// Links of children, proven or not yet.
+    pub(crate) links: BTreeMap<LinkId, AgentId>,
+    pub(crate) ticker: Option<Ticker>,
+    pub(crate) joining: Joining,
+    pub(crate) job: Option<Job>,
+    pub(crate) phase: Phase,
+    pub(crate) stats: Stats,
+    pub(crate) ending: Option<Ending>,
+    over: bool,
+}
+
+/// Where orders come from.
+#[derive(Debug)]
+pub(crate) enum Above {
+    /// This is the head.
+    Head(alloc::boxed::Box<Head>),
+    /// An agent whose parent has not answered yet.
+    Unwelcomed { link: Option<LinkId>, config: AgentConfig, until: Time },
+    /// A parent.
+    Parent { link: LinkId, silence: Silence },
+}
+
+/// What this member has still to hear and to tell about who has joined.
+#[derive(Debug, Default)]
+pub(crate) struct Joining {
+    /// Members of this subtree that have neither joined nor failed.
+    pub(crate) missing: IdSet,
+    /// Those that have joined and that the parent does not know of.
+    pub(crate) untold: IdSet,
+    /// When they must be told.
+    pub(crate) tell_at: Option<Time>,
+    last_told: Option<Time>,
+}
+
+/// What a member is busy with; messages are counted by it.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Phase {
+    Join,
+    Launch,
+    Run,
+    End,
+}
+
+/// The end of the session.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    /// When whatever is left is given up.
+    pub(crate) give_up_at: Time,
+}
+
+/// Those who join close together are told of in one message.
+const JOINED_BUNDLE: Duration = Duration::from_millis(20);
+
+/// How long a subtree may take to leave before it is left behind: its agents then notice that their
+/// links are closed and end by themselves.
+const LEAVE_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// The head of a session. Drain effects right away.
-    pub fn head(_now: Time, _config: HeadConfig) -> Engine {
-        todo!()
+    pub fn head(now: Time, config: HeadConfig) -> Engine {
+        let n = u32::try_from(config.names.len()).unwrap_or(u32::MAX - 1);
+        let (names, tree) = (config.names.clone(), config.tree);
+        let (session, job) = (config.session.clone(), Arc::new(config.job.clone()));
+        let head = Head::new(now, n, &config);
+        let above = Above::Head(alloc::boxed::Box::new(head));
+        let mut engine = Engine::new(now, AgentId::HEAD, config.seed, above);
+        engine.credit.on_grant(HEAD_OUTPUT_BYTES);
+        let below = if n == 0 { IdSet::default() } else { IdSet::range(1, n) };
+        engine.begin(tree, below, names, session);
+        engine.take_job(job);
+        engine.settle();
+        engine
     }
 
     /// An agent. Its driver connects to the parent by itself, then reports `LinkUp`.
-    pub fn agent(_now: Time, _config: AgentConfig) -> Engine {
-        todo!()
+    pub fn agent(now: Time, config: AgentConfig) -> Engine {
+        let until = now + config.welcome_timeout;
+        let (id, seed) = (config.agent, config.seed);
+        let above = Above::Unwelcomed { link: None, config, until };
+        Engine::new(now, id, seed, above)
+    }
+
+    fn new(now: Time, id: AgentId, seed: u64, above: Above) -> Engine {
+        Engine {
+            id,
+            now,
+            rng: Rng::new(seed),
+            effects: VecDeque::new(),
+            events: VecDeque::new(),
+            above,
+            credit: Credit::default(),
+            session: None,
+            children: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            starts: BTreeMap::new(),
+            starts_made: 0,
+            links: BTreeMap::new(),
+            ticker: None,
+            joining: Joining::default(),
+            job: None,
+            phase: Phase::Join,
+            stats: Stats { agents: 1, ..Stats::default() },
+            ending: None,
+            over: false,
+        }
     }
 
     /// Handles something that has happened. Drain effects afterwards.
-    pub fn handle(&mut self, _now: Time, _input: Input) {
-        todo!()
+    pub fn handle(&mut self, now: Time, input: Input) {
+        if self.over {
+            return;
+        }
+        self.now = now;
+        match input {
+            Input::LinkUp { link, peer } => self.on_link_up(link, peer),
+            Input::Message { link, message } => self.on_message(link, message),
+            Input::Alive(link) => self.on_alive(link),
+            Input::LinkDown { link, misbehaved, words } => {
+                self.on_link_down(link, misbehaved, words);
+            }
+            Input::ConnectFailed(words) => self.abandon(words),
+            Input::ShellEnded { start, kind, status, words } => {
+                self.on_shell_ended(start, wire::StartCause::Shell(kind, status), words);
+            }
+            Input::ShellNotRun { start, errno, words } => {
+                self.on_shell_ended(start, wire::StartCause::NoShell(errno), words);
+            }
+            Input::Prepared { job, fault } => self.on_prepared(job, fault),
+            Input::Spawned { job: _, rank, result } => self.on_spawned(rank, result),
+            Input::TaskOutput { job: _, rank, stream, data } => {
+                self.on_task_output(rank, stream, data);
+            }
+            Input::TaskOutputEnd { job: _, rank, stream } => self.on_task_output_end(rank, stream),
+            Input::TaskExited { job: _, rank, status } => self.on_task_exited(rank, status),
+            Input::TaskPmi { job: _, rank, data } => self.on_task_pmi(rank, &data),
+            Input::TaskPmiClosed { job: _, rank } => self.on_task_pmi_closed(rank),
+            Input::TaskInputWritten { job: _, rank: _, bytes } => self.on_task_input_written(bytes),
+            Input::TaskInputClosed { job, rank: _ } => self.up(Message::InputClosed(job)),
+            Input::Swept(_) => self.on_swept(),
+            Input::KeeperGone => self.abandon("its keeper or its remote shell is gone".to_string()),
+            Input::UserInput(data) => self.on_user_input(data),
+            Input::UserInputEnd => self.on_user_input_end(),
+            Input::OutputWritten(bytes) => {
+                self.credit.on_grant(bytes);
+                self.send_output();
+            }
+            Input::OutputClosed(stream) => self.govern(|head, out| head.on_output_closed(stream, out)),
+            Input::UserSignal(signal) => self.govern(|head, out| head.on_user_signal(signal, out)),
+            Input::Resumed => self.govern(|head, out| head.on_resumed(out)),
+        }
+        self.settle();
     }
 
     /// Handles the passing of time. Drain effects afterwards.
-    pub fn on_time(&mut self, _now: Time) {
-        todo!()
+    pub fn on_time(&mut self, now: Time) {
+        if self.over {
+            return;
+        }
+        self.now = now;
+        if self.joining.tell_at.is_some_and(|at| at <= now) {
+            self.tell_joined();
+        }
+        self.check_parent();
+        self.check_children();
+        self.check_job();
+        self.govern(Head::on_time);
+        if self.ending.as_ref().is_some_and(|ending| ending.give_up_at <= now) {
+            self.leave();
+        }
+        self.settle();
     }
 
     /// When to call [`Engine::on_time`] at the latest.
     pub fn poll_timeout(&self) -> Option<Time> {
-        todo!()
+        if self.over {
+            return None;
+        }
+        let above = match &self.above {
+            Above::Head(head) => head.timeout(),
+            Above::Unwelcomed { until, .. } => Some(*until),
+            Above::Parent { silence, .. } => silence.lost_at(),
+        };
+        let children = self.children.values().filter_map(Child::timeout).min();
+        let job = self.job.as_ref().and_then(Job::timeout);
+        let ending = self.ending.as_ref().map(|ending| ending.give_up_at);
+        let tick = self.ticker.as_ref().map(Ticker::next);
+        [above, children, job, ending, tick, self.joining.tell_at].into_iter().flatten().min()
     }
 
     /// The next thing to do. Call until `None` after every `handle` and `on_time`.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        todo!()
+        self.effects.pop_front()
     }
 
-    /// The next thing worth telling an observer (head and agents).
+    /// The next thing worth telling an observer.
     pub fn poll_event(&mut self) -> Option<Event> {
-        todo!()
+        self.events.pop_front()
     }
 
     /// Head: how it ended; complete once [`Effect::Exit`] came.
+    ///
+    /// # Panics
+    /// On an agent.
     pub fn outcome(&self) -> &Outcome {
-        todo!()
+        match &self.above {
+            Above::Head(head) => &head.outcome,
+            Above::Unwelcomed { .. } | Above::Parent { .. } => panic!("an agent has no outcome"),
+        }
+    }
+
+    /// Plans this member's part of the tree and starts its first children.
+    pub(crate) fn begin(
+        &mut self,
+        tree: Tree,
+        below: IdSet,
+        names: Vec<String>,
+        session: SessionSpec,
+    ) {
+        let mut names = names.into_iter();
+        self.joining.missing = below.clone();
+        for branch in crate::tree::branches(&tree, &below) {
+            let name = names.next().unwrap_or_default();
+            let size = usize::try_from(branch.below.len()).unwrap_or(usize::MAX);
+            let below_names = names.by_ref().take(size).collect();
+            let child = Child::new(
+                self.now,
+                branch.child,
+                name,
+                branch.below,
+                below_names,
+                branch.tree,
+            );
+            self.waiting.push_back(branch.child);
+            self.children.insert(branch.child, child);
+        }
+        let shortest = Duration::from_millis(u64::from(session.heartbeat_ms));
+        if !self.children.is_empty() {
+            self.ticker = Some(Ticker::new(self.now, shortest, self.children.len()));
+        }
+        self.session = Some(Arc::new(session));
+        self.start_waiting();
+    }
+
+    fn on_link_up(&mut self, link: LinkId, peer: AgentId) {
+        match &mut self.above {
+            Above::Unwelcomed { link: uplink @ None, config, .. } if config.parent == peer => {
+                *uplink = Some(link);
+                let hello = Hello { attempt: config.attempt, pid: config.pid };
+                self.send(vec![link], Message::Hello(hello));
+            }
+            Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
+                if self.children.contains_key(&peer) {
+                    self.links.insert(link, peer);
+                } else {
+                    self.effects.push_back(Effect::Close(link));
+                }
+            }
+        }
+        self.count_links();
+    }
+
+    fn on_message(&mut self, link: LinkId, message: Message) {
+        if self.uplink() == Some(link) {
+            return self.on_parent_message(message);
+        }
+        let Some(&agent) = self.links.get(&link) else { return };
+        if self.children.get(&agent).is_some_and(|child| child.link == Some(link)) {
+            self.on_child_message(agent, message);
+        } else if let Message::Hello(hello) = message {
+            self.on_hello(link, agent, hello);
+        } else {
+            self.misbehaved(link, agent, "it spoke before it said hello");
+        }
+    }
+
+    fn on_parent_message(&mut self, message: Message) {
+        if let Above::Parent { silence, .. } = &mut self.above {
+            silence.on_heard(self.now);
+        }
+        match (&self.above, message) {
+            (Above::Unwelcomed { link: Some(link), .. }, Message::Welcome(welcome)) => {
+                let link = *link;
+                self.on_welcome(link, *welcome);
+            }
+            (Above::Unwelcomed { .. }, Message::Shutdown) => self.leave(),
+            (Above::Parent { link, .. }, Message::Ping { next_ms }) => {
+                let link = *link;
+                self.on_parent_ping(link, next_ms);
+            }
+            (Above::Parent { .. }, Message::OutputCredit(bytes)) => {
+                self.credit.on_grant(bytes);
+                self.send_output();
+            }
+            (Above::Parent { .. }, message) => self.down(message),
+            (Above::Head(_) | Above::Unwelcomed { .. }, _) => {
+                self.abandon("its parent broke the protocol".to_string());
+            }
+        }
+    }
+
+    fn on_welcome(&mut self, link: LinkId, welcome: Welcome) {
+        let Ok(names) = crate::names::unfold(&welcome.names, welcome.below.len()) else {
+            return self.abandon("its parent's list of names is broken".to_string());
+        };
+        self.above = Above::Parent { link, silence: Silence::new(self.now) };
+        self.begin(welcome.tree, welcome.below, names, welcome.session);
+        self.joining.missing.insert(self.id.0);
+    }
+
+    fn on_parent_ping(&mut self, link: LinkId, next_ms: u32) {
+        if let Above::Parent { silence, .. } = &mut self.above {
+            silence.on_announced(self.now, next_ms);
+        }
+        self.send(vec![link], Message::Ping { next_ms });
+    }
+
+    /// Handles an order from above: passes it on, then obeys.
+    pub(crate) fn down(&mut self, message: Message) {
+        match message {
+            Message::Input { job, rank, offset, data } => self.on_input(job, rank, offset, data),
+            Message::InputEnd(job, rank) => self.on_input_end(job, rank),
+            Message::Job(spec) => self.take_job(Arc::from(spec)),
+            Message::Shutdown => self.shut_down(),
+            Message::JoinDeadline => {
+                self.tell_children(Message::JoinDeadline);
+                self.give_up_joining();
+            }
+            Message::Launch(job) => {
+                self.tell_children(Message::Launch(job));
+                self.launch(job);
+            }
+            Message::Release { job: _, fence, payload } => self.on_release(fence, payload),
+            Message::Signal(job, signal) => {
+                self.tell_children(Message::Signal(job, signal));
+                self.signal_tasks(job, signal);
+            }
+            Message::Stop { job, grace_ms } => {
+                self.tell_children(Message::Stop { job, grace_ms });
+                self.stop_job(Duration::from_millis(u64::from(grace_ms)));
+            }
+            Message::Suspend(on) => {
+                self.tell_children(Message::Suspend(on));
+                self.suspend(on);
+            }
+            Message::Hello(_)
+            | Message::Welcome(_)
+            | Message::Joined(_)
+            | Message::StartFailed(_)
+            | Message::JobFault(..)
+            | Message::Enter { .. }
+            | Message::Output(_)
+            | Message::OutputCredit(_)
+            | Message::InputCredit(..)
+            | Message::InputClosed(_)
+            | Message::Done { .. }
+            | Message::Lost(_)
+            | Message::Bye(_)
+            | Message::Ping { .. } => self.abandon("its parent broke the protocol".to_string()),
+        }
+    }
+
+    fn on_child_message(&mut self, agent: AgentId, message: Message) {
+        self.child_heard(agent);
+        match message {
+            Message::Joined(ids) => self.on_joined(&ids),
+            Message::StartFailed(failures) => self.on_start_failures(failures),
+            Message::JobFault(job, fault) => self.fault(job, *fault),
+            Message::Enter { job: _, fence, payload } => self.on_child_enter(agent, fence, payload),
+            Message::Output(output) => self.on_child_output(agent, output),
+            Message::Done { job: _, statuses } => self.on_child_done(agent, statuses),
+            Message::Lost(loss) => self.on_loss(loss),
+            Message::Bye(stats) => self.on_bye(agent, &stats),
+            Message::Ping { next_ms } => self.child_announced(agent, next_ms),
+            Message::InputCredit(..) | Message::InputClosed(_) => self.up(message),
+            Message::Hello(_)
+            | Message::Welcome(_)
+            | Message::Job(_)
+            | Message::JoinDeadline
+            | Message::Launch(_)
+            | Message::Release { .. }
+            | Message::OutputCredit(_)
+            | Message::Input { .. }
+            | Message::InputEnd(..)
+            | Message::Signal(..)
+            | Message::Stop { .. }
+            | Message::Shutdown
+            | Message::Suspend(_) => self.child_misbehaved(agent, "it gave its parent an order"),
+        }
+    }
+
+    /// Handles that a peer broke the protocol: its link is closed, and that is a loss like another.
+    pub(crate) fn misbehaved(&mut self, link: LinkId, agent: AgentId, words: &str) {
+        let words = words.to_string();
+        self.events.push_back(Event::PeerMisbehaved { agent, words: words.clone() });
+        self.effects.push_back(Effect::Close(link));
+        self.on_link_down(link, true, words);
+    }
+
+    fn on_link_down(&mut self, link: LinkId, misbehaved: bool, words: String) {
+        if self.uplink() == Some(link) {
+            return self.abandon(alloc::format!("its parent is gone: {words}"));
+        }
+        if let Some(agent) = self.links.remove(&link) {
+            self.on_child_link_down(agent, link, misbehaved, words);
+        }
+    }
+
+    fn on_alive(&mut self, link: LinkId) {
+        match &mut self.above {
+            Above::Parent { link: uplink, silence } if *uplink == link => silence.on_heard(self.now),
+            Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
+                if let Some(&agent) = self.links.get(&link) {
+                    self.child_heard(agent);
+                }
+            }
+        }
+    }
+
+    fn check_parent(&mut self) {
+        match &self.above {
+            Above::Head(_) => {}
+            Above::Unwelcomed { until, .. } if *until <= self.now => {
+                self.abandon("its parent did not answer".to_string());
+            }
+            Above::Parent { silence, .. } if silence.lost_at().is_some_and(|at| at <= self.now) => {
+                let seconds = silence.length(self.now).as_secs();
+                self.abandon(alloc::format!("no sign of life from its parent for {seconds} s"));
+            }
+            Above::Unwelcomed { .. } | Above::Parent { .. } => {}
+        }
+    }
+
+    fn suspend(&mut self, on: bool) {
+        if let Above::Parent { silence, .. } = &mut self.above
+            && on
+        {
+            silence.on_suspended();
+        }
+        if let Some(job) = &self.job {
+            let signal = if on { Signal::STOP } else { Signal::CONT };
+            let job = job.spec.job;
+            self.signal_tasks(job, signal);
+        }
+    }
+
+    /// Adds to what the parent must hear of; says it at once unless something was said just now.
+    pub(crate) fn on_joined(&mut self, ids: &IdSet) {
+        self.joining.missing = self.joining.missing.difference(ids);
+        self.joining.untold = self.joining.untold.union(ids);
+        let soonest = self.joining.last_told.map_or(self.now, |told| told + JOINED_BUNDLE);
+        if self.joining.missing.is_empty() || soonest <= self.now {
+            self.tell_joined();
+        } else {
+            self.joining.tell_at = Some(soonest);
+        }
+    }
+
+    /// Handles that members will not join, so that those who did are not held back for them.
+    pub(crate) fn not_joining(&mut self, ids: &IdSet) {
+        self.joining.missing = self.joining.missing.difference(ids);
+        if self.joining.missing.is_empty() {
+            self.tell_joined();
+        }
+    }
+
+    fn tell_joined(&mut self) {
+        self.joining.tell_at = None;
+        if !self.joining.untold.is_empty() {
+            self.joining.last_told = Some(self.now);
+            let joined = core::mem::take(&mut self.joining.untold);
+            if !self.is_head() {
+                self.events.push_back(Event::AgentsJoined(joined.clone()));
+            }
+            self.up(Message::Joined(joined));
+        }
+    }
+
+    pub(crate) fn fault(&mut self, job: JobId, fault: JobFault) {
+        if !self.is_head() {
+            self.events.push_back(Event::JobFault(job, fault.clone()));
+        }
+        self.up(Message::JobFault(job, alloc::boxed::Box::new(fault)));
+    }
+
+    /// Sends a message to the parent, or has the head's government decide on it.
+    pub(crate) fn up(&mut self, message: Message) {
+        match &mut self.above {
+            Above::Head(head) => head.inbox.push_back(message),
+            Above::Parent { link, .. } => {
+                let link = *link;
+                self.send(vec![link], message);
+            }
+            Above::Unwelcomed { .. } => {}
+        }
+    }
+
+    /// Sends a message to every child that has joined.
+    pub(crate) fn tell_children(&mut self, message: Message) {
+        let links: Vec<LinkId> =
+            self.children.values().filter(|child| child.is_up()).filter_map(|c| c.link).collect();
+        if !links.is_empty() {
+            self.send(links, message);
+        }
+    }
+
+    pub(crate) fn send(&mut self, links: Vec<LinkId>, message: Message) {
+        let copies = links.len() as u64;
+        let phase = self.phase as usize;
+        self.stats.messages[phase] += copies;
+        self.stats.bytes[phase] += copies * wire::encoded_len(&message) as u64;
+        self.effects.push_back(Effect::Send { links, message });
+    }
+
+    pub(crate) fn count_links(&mut self) {
+        let links = self.links.len() + usize::from(self.uplink().is_some());
+        self.stats.links_max = self.stats.links_max.max(u32::try_from(links).unwrap_or(u32::MAX));
+    }
+
+    pub(crate) fn is_head(&self) -> bool {
+        matches!(self.above, Above::Head(_))
+    }
+
+    fn uplink(&self) -> Option<LinkId> {
+        match &self.above {
+            Above::Head(_) => None,
+            Above::Unwelcomed { link, .. } => *link,
+            Above::Parent { link, .. } => Some(*link),
+        }
+    }
+
+    /// Begins the end: everything below is told to leave, and everything here is killed.
+    fn shut_down(&mut self) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.phase = Phase::End;
+        self.ending = Some(Ending { give_up_at: self.now + LEAVE_MAX });
+        self.tell_children(Message::Shutdown);
+        self.end_starts();
+        self.kill_job();
+    }
+
+    /// Leaves once nothing is left below and here.
+    fn leave_when_alone(&mut self) {
+        let alone = self.starts.is_empty()
+            && self.children.values().all(Child::is_gone)
+            && self.job.as_ref().is_none_or(Job::is_clean);
+        if self.ending.is_some() && alone {
+            self.leave();
+        }
+    }
+
+    /// Leaves in good order. What may be left here after all is the driver's to kill.
+    fn leave(&mut self) {
+        if self.over {
+            return;
+        }
+        let stats = core::mem::take(&mut self.stats);
+        self.events.push_back(Event::Over);
+        match &mut self.above {
+            Above::Head(head) => {
+                head.outcome.stats = stats;
+                self.effects.push_back(Effect::Exit(head.outcome.code));
+            }
+            Above::Parent { link, .. } => {
+                let link = *link;
+                self.send(vec![link], Message::Bye(alloc::boxed::Box::new(stats)));
+                self.effects.push_back(Effect::Close(link));
+                self.effects.push_back(Effect::Exit(0));
+            }
+            Above::Unwelcomed { .. } => self.effects.push_back(Effect::Exit(AGENT_FAILED)),
+        }
+        self.over = true;
+    }
+
+    /// Ends in disorder: nobody is left to obey.
+    pub(crate) fn abandon(&mut self, words: String) {
+        if self.over {
+            return;
+        }
+        let code = match &mut self.above {
+            Above::Head(head) => head.abandoned(),
+            Above::Unwelcomed { .. } | Above::Parent { .. } => AGENT_FAILED,
+        };
+        self.events.push_back(Event::Over);
+        self.effects.push_back(Effect::Abandon { code, words });
+        self.over = true;
+    }
+
+    /// Lets the head's government work, where this is the head.
+    pub(crate) fn govern(&mut self, f: impl FnOnce(&mut Head, &mut Orders)) {
+        let Above::Head(head) = &mut self.above else { return };
+        let mut orders = Orders {
+            now: self.now,
+            down: Vec::new(),
+            effects: &mut self.effects,
+            events: &mut self.events,
+            abandon: None,
+        };
+        f(head, &mut orders);
+        let (down, abandon) = (orders.down, orders.abandon);
+        for message in down {
+            self.down(message);
+        }
+        if let Some(words) = abandon {
+            self.abandon(words);
+        }
+    }
+
+    /// Brings everything that follows from what has happened to its end.
+    fn settle(&mut self) {
+        loop {
+            self.report_done();
+            let Above::Head(head) = &mut self.above else { break };
+            let Some(message) = head.inbox.pop_front() else { break };
+            self.govern(|head, orders| head.on_message(message, orders));
+        }
+        self.leave_when_alone();
+    }
+
+    /// The session's parameters; every member that has children or a job has them.
+    pub(crate) fn session(&self) -> Arc<SessionSpec> {
+        Arc::clone(self.session.as_ref().expect("a member that works was welcomed"))
+    }
+
+    pub(crate) fn take_job(&mut self, spec: Arc<JobSpec>) {
+        self.tell_children(Message::Job(alloc::boxed::Box::new((*spec).clone())));
+        let node = self.id.node();
+        let children = self.children.values().filter(|child| !child.is_gone());
+        let job = Job::new(Arc::clone(&spec), node, children.map(|child| child.agent));
+        if job.has_tasks() {
+            self.effects.push_back(Effect::Prepare(spec));
+        } else if !self.is_head() {
+            self.on_joined(&IdSet::range(self.id.0, self.id.0));
+        }
+        self.job = Some(job);
+    }
+
+    fn on_prepared(&mut self, job: JobId, fault: Option<JobFault>) {
+        if let Some(fault) = fault {
+            self.fault(job, fault);
+        }
+        self.on_joined(&IdSet::range(self.id.0, self.id.0));
     }
 }
 
-#[expect(unused, reason = "replaced with the composition")]
-fn types(_: ExitStatus, _: IdSet) {}
+/// Output that the head may hold for a slow reader, in bytes.
+const HEAD_OUTPUT_BYTES: u32 = 1 << 20;
+
+/// What the head's government may use.
+pub(crate) struct Orders<'a> {
+    pub(crate) now: Time,
+    /// Orders for all members, the head's own included.
+    pub(crate) down: Vec<Message>,
+    pub(crate) effects: &'a mut VecDeque<Effect>,
+    pub(crate) events: &'a mut VecDeque<Event>,
+    /// Set when the head must end at once, and why.
+    pub(crate) abandon: Option<String>,
+}

@@ -6,10 +6,26 @@
 
 extern crate alloc;
 
+mod config;
 mod effect;
-mod engine;
 mod input;
 
+mod engine;
+mod head;
+mod outcome;
+
+mod children;
+mod job;
+
+pub mod exit_code;
+pub mod tree;
+
+mod child;
+mod names;
+mod rng;
+
+pub use config::{AgentConfig, HeadConfig, LinkId, StartId};
 pub use effect::{Effect, PMI_FD, Spawn, Start};
-pub use engine::{AgentConfig, Engine, HeadConfig, LinkId, Outcome, StartId};
+pub use engine::Engine;
 pub use input::Input;
+pub use outcome::Outcome;

@@ -5,12 +5,28 @@ extern crate alloc;
 
 mod id_set;
 mod ids;
-mod stub;
 mod time;
+
 mod tree;
 
-pub use id_set::*;
+mod host_list;
+pub mod hostfile;
+
+mod placement;
+mod task_map;
+
+mod status;
+mod status_runs;
+
+pub use host_list::{
+    HOST_NAME_BYTES_MAX, HOSTS_MAX, HostList, HostListError, HostProblem, Node, SLOTS_MAX,
+    fold_names,
+};
+pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
-pub use stub::*;
+pub use placement::{Placement, PlacementError};
+pub use status::{ExitStatus, Signal, SignalError};
+pub use status_runs::{StatusRun, StatusRuns};
+pub use task_map::{TASKS_MAX, TaskMap, TaskMapError, TaskRun};
 pub use time::Time;
-pub use tree::*;
+pub use tree::{Tree, TreeError};

@@ -145,26 +145,11 @@ fn parse_time(text: &str) -> Result<Duration, TreeError> {
 }
 
 /// The decimal `number` times 10^`decimals`, when that is a whole number.
-fn parse_scaled(number: &str, decimals: u32) -> Option<u64> {
-    let (whole, fraction) = match number.split_once('.') {
-        Some((whole, fraction)) => (whole, fraction),
-        None => (number, "0"),
-    };
-    let fraction_digits = u32::try_from(fraction.trim_end_matches('0').len()).ok()?;
-    let fraction: u64 = fraction
-        .trim_end_matches('0')
-        .parse()
-        .or_else(|error| {
-            if fraction.bytes().all(|b| b == b'0') && !fraction.is_empty() {
-                Ok(0)
-            } else {
-                Err(error)
-            }
-        })
-        .ok()?;
-    let fraction =
-        fraction.checked_mul(10_u64.checked_pow(decimals.checked_sub(fraction_digits)?)?)?;
-    whole.parse::<u64>().ok()?.checked_mul(10_u64.checked_pow(decimals)?)?.checked_add(fraction)
+fn parse_scaled(number: &str, decimals: usize) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = fraction.trim_end_matches('0');
+    let is_exact = !whole.is_empty() && !fraction.is_empty() && digits.len() <= decimals;
+    is_exact.then(|| alloc::format!("{whole}{digits:0<decimals$}").parse().ok()).flatten()
 }
 
 /// The shortest exact text that [`parse_time`] reads back.

@@ -1,3 +1,29 @@
-//! TODO
+//! The PMI-1.1 server of one job on one agent (`reference/pmi1.md`).
+//!
+//! Bytes of the local clients and answers of the tree go in, replies and fences come out; this crate
+//! knows neither descriptors nor the tree. Spawn, name publishing and the port transport are refused
+//! in the way that clients understand.
 #![no_std]
+
 extern crate alloc;
+
+mod server;
+
+mod client_error;
+mod job_info;
+mod kvs;
+mod line_buffer;
+mod pairs;
+mod reply;
+mod request;
+mod spaces;
+mod task_env;
+
+pub use client_error::{ClientError, Excerpt};
+pub use job_info::{JobInfo, LocalTask};
+pub use kvs::{Kvs, PutError};
+pub use line_buffer::LineBuffer;
+pub use pairs::{Pair, PairError, Pairs};
+pub use request::{Request, SpawnBlock};
+pub use server::{ClientState, Effect, Server};
+pub use task_env::{TaskEnv, is_of_outer_job};

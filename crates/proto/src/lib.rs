@@ -3,6 +3,14 @@
 
 extern crate alloc;
 
+mod credit;
 mod event;
+mod fence;
+mod heartbeat;
+mod lines;
 
+pub use credit::{Credit, Grants};
 pub use event::Event;
+pub use fence::{Fence, FenceEffect, FenceError};
+pub use heartbeat::{Silence, Ticker};
+pub use lines::{Lines, PIECE_BYTES_MAX, QUIET};

@@ -1,1 +1,23 @@
-//! TODO
+//! Many hosts on one machine: for tests, demonstrations and measurements, never shipped.
+//!
+//! [`Testbed`] makes hosts of namespaces with a real sshd each, and hurts them on demand; the
+//! program `testbed` does the same from a terminal. The program `testbed-shell` models a remote
+//! shell with a latency and a gap, for trees larger than a machine has room for sshds.
+
+pub mod clock;
+pub mod command;
+mod delay;
+mod error;
+mod faults;
+mod network;
+mod processes;
+mod ssh;
+mod sys;
+mod testbed;
+mod world;
+
+pub use error::TestbedError;
+pub use processes::HostProcess;
+pub use ssh::Sshd;
+pub use sys::take_private_hostname;
+pub use testbed::{HEAD, Options, RUN_DIR, Testbed};

@@ -94,8 +94,11 @@ pub enum Message {
     Shutdown,
     /// Up, last on every link: all below are gone.
     Bye(Box<Stats>),
-    /// Both ways: the sender is alive.
-    Ping,
+    /// Down, and up in answer: the sender is alive.
+    Ping {
+        /// The sender's next one comes within so many milliseconds.
+        next_ms: u32,
+    },
     /// Down: the front end is about to be stopped (true) or goes on (false); meanwhile nobody
     /// above sends heartbeats.
     Suspend(bool),
@@ -138,10 +141,11 @@ pub struct SessionSpec {
     pub retries_max: u32,
     /// How long a started agent may take to join before the start is given up, in milliseconds.
     pub start_timeout_ms: u32,
-    /// Silence after which a heartbeat is sent, in milliseconds.
+    /// The shortest time between two heartbeats, in milliseconds; a parent of many children takes
+    /// longer, so that their answers do not keep it awake.
     pub heartbeat_ms: u32,
-    /// Silence after which a peer is lost, in milliseconds.
-    pub lost_after_ms: u32,
+    /// After how many milliseconds without an acknowledgement the kernel closes a link.
+    pub link_timeout_ms: u32,
 }
 
 /// A job, as every agent must know it.
@@ -285,11 +289,6 @@ pub enum JobFault {
         rank: Rank,
         /// What was wrong.
         words: String,
-    },
-    /// Tasks wait in a barrier that this task, which has ended, can't enter.
-    Barrier {
-        /// The task that has ended.
-        rank: Rank,
     },
 }
 

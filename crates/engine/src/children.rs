@@ -1,0 +1,414 @@
+//! A member as a spawn parent: starts its children, lets them join, notices when they are gone.
+//!
+//! At most `window` starts are in flight. A start ends in one of three ways: its agent says hello, its
+//! shell ends, or its time is up, and then the shell is killed so that its last words can be told.
+//! A child that is up and whose link or shell ends is given a moment to explain itself: the other
+//! of the two usually says more.
+
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use model::{AgentId, IdSet, Time};
+use proto::{Event, Grants, Silence, Ticker};
+use wire::{
+    AgentLoss, Hello, LossCause, Message, StartCause, StartFailure, Stats, StatusRuns, Welcome,
+};
+
+use crate::child::{Child, ChildState, Failure, back_off};
+use crate::engine::Engine;
+use crate::{Effect, LinkId, Start, StartId, names};
+
+/// How long the other of link and shell may take to explain why the first is gone.
+const EXPLAIN_MAX: Duration = Duration::from_millis(200);
+
+/// How long a shell may outlive its agent's farewell.
+const SHELL_LINGER_MAX: Duration = Duration::from_secs(1);
+
+/// Output that all children together may have on their way to this member, in bytes, and bounds on
+/// one child's part. The lower bound keeps one link busy, the upper bounds this member's memory.
+const OUTPUT_BYTES: u32 = 8 << 20;
+const OUTPUT_BYTES_MIN: u32 = 128 << 10;
+const OUTPUT_BYTES_MAX: u32 = 1 << 20;
+
+impl Engine {
+    /// Starts as many children as the window allows.
+    pub(crate) fn start_waiting(&mut self) {
+        if self.ending.is_some() {
+            return;
+        }
+        let session = self.session();
+        let bulk_max = usize::try_from(session.bulk_max.max(1)).unwrap_or(usize::MAX);
+        while !self.waiting.is_empty() && self.starts_in_flight() < session.window.max(1) as usize {
+            let count = bulk_max.min(self.waiting.len());
+            let agents: Vec<AgentId> = self.waiting.drain(..count).collect();
+            self.start(agents);
+        }
+    }
+
+    fn starts_in_flight(&self) -> usize {
+        let in_flight = |agents: &Vec<AgentId>| {
+            agents.iter().any(|agent| {
+                let state = &self.children[agent].state;
+                matches!(state, ChildState::Starting { .. } | ChildState::GivingUp(_))
+            })
+        };
+        self.starts.values().filter(|agents| in_flight(agents)).count()
+    }
+
+    fn start(&mut self, agents: Vec<AgentId>) {
+        let session = self.session();
+        let start = StartId(self.starts_made);
+        self.starts_made += 1;
+        let give_up_at = self.now + Duration::from_millis(u64::from(session.start_timeout_ms));
+        let mut named = Vec::with_capacity(agents.len());
+        let mut attempt = 0;
+        for agent in &agents {
+            let Some(child) = self.children.get_mut(agent) else { continue };
+            if child.attempts == 0 {
+                child.first_start = self.now;
+            }
+            attempt = child.attempts;
+            child.attempts += 1;
+            child.shell = Some(start);
+            child.state = ChildState::Starting { give_up_at };
+            named.push((*agent, child.name.clone()));
+            self.events.push_back(Event::AgentStarted { agent: *agent, attempt });
+        }
+        self.starts.insert(start, agents);
+        self.effects.push_back(Effect::Start(Start { start, agents: named, attempt, session }));
+    }
+
+    /// Handles a child's first words.
+    pub(crate) fn on_hello(&mut self, link: LinkId, agent: AgentId, hello: Hello) {
+        let count = u32::try_from(self.children.len()).unwrap_or(u32::MAX).max(1);
+        let window = (OUTPUT_BYTES / count).clamp(OUTPUT_BYTES_MIN, OUTPUT_BYTES_MAX);
+        let ending = self.ending.is_some();
+        let Some(child) = self.children.get_mut(&agent) else { return };
+        let expected = matches!(child.state, ChildState::Starting { .. })
+            && hello.attempt + 1 == child.attempts;
+        if !expected {
+            self.links.remove(&link);
+            if ending {
+                self.send(vec![link], Message::Shutdown);
+            }
+            self.effects.push_back(Effect::Close(link));
+            return;
+        }
+        child.state = ChildState::Up;
+        child.link = Some(link);
+        child.silence = Silence::new(self.now);
+        child.grants = Grants::new(window);
+        let joined_in = self.now.since(child.first_start).as_micros();
+        let joined_in = u64::try_from(joined_in).unwrap_or(u64::MAX);
+        self.stats.join_us_max = self.stats.join_us_max.max(joined_in);
+        let welcome = Welcome {
+            tree: child.tree,
+            below: child.below.clone(),
+            names: names::fold(&core::mem::take(&mut child.names)),
+            own_name: child.name.clone(),
+            session: (*self.session()).clone(),
+        };
+        self.send(vec![link], Message::Welcome(welcome.into()));
+        self.send(vec![link], Message::OutputCredit(window));
+        if let Some(job) = &self.job {
+            let spec = Arc::clone(&job.spec);
+            self.send(vec![link], Message::Job((*spec).clone().into()));
+        }
+        self.start_waiting();
+    }
+
+    /// Handles the end of a shell, or that it could not be run.
+    pub(crate) fn on_shell_ended(&mut self, start: StartId, cause: StartCause, words: String) {
+        for agent in self.starts.remove(&start).unwrap_or_default() {
+            let Some(child) = self.children.get_mut(&agent) else { continue };
+            if child.shell != Some(start) {
+                continue;
+            }
+            child.shell = None;
+            match &mut child.state {
+                ChildState::Starting { .. } => self.start_failed(agent, cause, words.clone()),
+                ChildState::GivingUp(cause) => {
+                    let cause = *cause;
+                    self.fail(agent, Failure { cause, words: words.clone() });
+                }
+                ChildState::Up => {
+                    let cause = match cause {
+                        StartCause::Shell(_, status) => LossCause::Shell(status),
+                        StartCause::NoShell(_)
+                        | StartCause::Silent
+                        | StartCause::Handshake
+                        | StartCause::Deadline
+                        | StartCause::Parent(_) => LossCause::LinkClosed,
+                    };
+                    child.state = ChildState::Losing {
+                        cause,
+                        words: words.clone(),
+                        report_at: self.now + EXPLAIN_MAX,
+                    };
+                }
+                ChildState::Losing { cause: told, words: said, .. } => {
+                    if let (LossCause::LinkClosed, StartCause::Shell(_, status)) = (*told, cause) {
+                        *told = LossCause::Shell(status);
+                    }
+                    if !words.is_empty() {
+                        said.clone_from(&words);
+                    }
+                    self.lose(agent);
+                }
+                ChildState::Waiting | ChildState::BackingOff { .. } | ChildState::Gone { .. } => {}
+            }
+        }
+        self.start_waiting();
+    }
+
+    fn start_failed(&mut self, agent: AgentId, cause: StartCause, words: String) {
+        let session = self.session();
+        let failure = Failure { cause, words };
+        let Some(child) = self.children.get_mut(&agent) else { return };
+        match back_off(cause, child.attempts, session.retries_max, &mut self.rng) {
+            Some(pause) if self.ending.is_none() => {
+                self.stats.retries += 1;
+                let words = failure.words.clone();
+                self.events.push_back(Event::StartRetried { agent, cause, words });
+                child.state = ChildState::BackingOff { until: self.now + pause, last: failure };
+            }
+            Some(_) | None => self.fail(agent, failure),
+        }
+    }
+
+    /// Reports a child, and with it all that it was to start, as failed.
+    fn fail(&mut self, agent: AgentId, failure: Failure) {
+        let Some(child) = self.children.get_mut(&agent) else { return };
+        child.state = ChildState::Gone { kill_shell_at: None };
+        let report = |agents: IdSet, cause, words| StartFailure {
+            agents,
+            cause,
+            words,
+            elapsed_ms: millis(self.now.since(child.first_start)),
+            attempts: child.attempts,
+            by: self.id,
+        };
+        let only = IdSet::range(agent.0, agent.0);
+        let mut failures = vec![report(only, failure.cause, failure.words)];
+        if !child.below.is_empty() {
+            let cause = StartCause::Parent(agent);
+            failures.push(report(child.below.clone(), cause, String::new()));
+        }
+        self.on_start_failures(failures);
+        self.child_ended(agent);
+    }
+
+    /// Passes failures on to the head.
+    pub(crate) fn on_start_failures(&mut self, failures: Vec<StartFailure>) {
+        for failure in &failures {
+            if !self.is_head() {
+                self.events.push_back(Event::StartFailed(failure.clone()));
+            }
+            self.not_joining(&failure.agents);
+        }
+        self.up(Message::StartFailed(failures));
+    }
+
+    /// Handles that the time to join is over: whoever is not up is reported, with its last words.
+    pub(crate) fn give_up_joining(&mut self) {
+        self.waiting.clear();
+        let agents: Vec<AgentId> = self.children.keys().copied().collect();
+        for agent in agents {
+            let Some(child) = self.children.get_mut(&agent) else { continue };
+            match &mut child.state {
+                ChildState::Waiting => {
+                    let words = String::new();
+                    self.fail(agent, Failure { cause: StartCause::Deadline, words });
+                }
+                ChildState::BackingOff { last, .. } => {
+                    let last = last.clone();
+                    self.fail(agent, last);
+                }
+                ChildState::Starting { .. } => self.give_up(agent, StartCause::Deadline),
+                ChildState::GivingUp(_)
+                | ChildState::Up
+                | ChildState::Losing { .. }
+                | ChildState::Gone { .. } => {}
+            }
+        }
+    }
+
+    /// Kills a start's shell, whose end then fails the start with `cause`.
+    fn give_up(&mut self, agent: AgentId, cause: StartCause) {
+        let Some(child) = self.children.get_mut(&agent) else { return };
+        child.state = ChildState::GivingUp(cause);
+        if let Some(shell) = child.shell {
+            self.effects.push_back(Effect::KillShell(shell));
+        }
+    }
+
+    /// Ends what has been started and has not joined, and starts nothing more.
+    pub(crate) fn end_starts(&mut self) {
+        self.waiting.clear();
+        for child in self.children.values_mut() {
+            match child.state {
+                ChildState::Waiting
+                | ChildState::BackingOff { .. }
+                | ChildState::Starting { .. }
+                | ChildState::GivingUp(_) => {
+                    child.state = ChildState::Gone { kill_shell_at: None };
+                    if let Some(shell) = child.shell {
+                        self.effects.push_back(Effect::KillShell(shell));
+                    }
+                }
+                ChildState::Up | ChildState::Losing { .. } | ChildState::Gone { .. } => {}
+            }
+        }
+    }
+
+    pub(crate) fn on_child_link_down(
+        &mut self,
+        agent: AgentId,
+        link: LinkId,
+        misbehaved: bool,
+        words: String,
+    ) {
+        let Some(child) = self.children.get_mut(&agent) else { return };
+        if child.link != Some(link) {
+            return;
+        }
+        child.link = None;
+        match &mut child.state {
+            ChildState::Up => {
+                let cause = if misbehaved { LossCause::Misbehaved } else { LossCause::LinkClosed };
+                let report_at = self.now + EXPLAIN_MAX;
+                child.state = ChildState::Losing { cause, words, report_at };
+                if child.shell.is_none() {
+                    self.lose(agent);
+                }
+            }
+            ChildState::Losing { .. } => self.lose(agent),
+            ChildState::Waiting
+            | ChildState::Starting { .. }
+            | ChildState::GivingUp(_)
+            | ChildState::BackingOff { .. }
+            | ChildState::Gone { .. } => {}
+        }
+    }
+
+    /// Reports a child that was up, and with it all below, as lost.
+    fn lose(&mut self, agent: AgentId) {
+        let Some(child) = self.children.get_mut(&agent) else { return };
+        let gone = ChildState::Gone { kill_shell_at: Some(self.now) };
+        let ChildState::Losing { cause, words, .. } = core::mem::replace(&mut child.state, gone)
+        else {
+            return;
+        };
+        if let Some(link) = child.link.take() {
+            self.links.remove(&link);
+            self.effects.push_back(Effect::Close(link));
+        }
+        if let Some(shell) = child.shell {
+            self.effects.push_back(Effect::KillShell(shell));
+        }
+        let agents = child.subtree();
+        // While the session ends, to be gone is what was asked for.
+        if self.ending.is_none() {
+            self.on_loss(AgentLoss { agent, agents, cause, words });
+        }
+        self.child_ended(agent);
+    }
+
+    /// Passes a loss on to the head.
+    pub(crate) fn on_loss(&mut self, loss: AgentLoss) {
+        if !self.is_head() {
+            self.events.push_back(Event::AgentLost(loss.clone()));
+        }
+        self.not_joining(&loss.agents);
+        self.up(Message::Lost(loss));
+    }
+
+    pub(crate) fn child_misbehaved(&mut self, agent: AgentId, words: &str) {
+        let link = self.children.get(&agent).and_then(|child| child.link);
+        if let Some(link) = link {
+            self.misbehaved(link, agent, words);
+        }
+    }
+
+    /// Handles a child's farewell.
+    pub(crate) fn on_bye(&mut self, agent: AgentId, stats: &Stats) {
+        self.stats.merge(stats);
+        if self.ending.is_none() {
+            return self.child_misbehaved(agent, "it left before it was told to");
+        }
+        let Some(child) = self.children.get_mut(&agent) else { return };
+        child.state = ChildState::Gone { kill_shell_at: Some(self.now + SHELL_LINGER_MAX) };
+        if let Some(link) = child.link.take() {
+            self.links.remove(&link);
+            self.effects.push_back(Effect::Close(link));
+        }
+        self.child_ended(agent);
+    }
+
+    /// Handles that a child's subtree will do nothing more for the job.
+    fn child_ended(&mut self, agent: AgentId) {
+        self.on_child_done(agent, StatusRuns::default());
+    }
+
+    pub(crate) fn child_heard(&mut self, agent: AgentId) {
+        if let Some(child) = self.children.get_mut(&agent) {
+            child.silence.on_heard(self.now);
+        }
+    }
+
+    pub(crate) fn child_announced(&mut self, agent: AgentId, next_ms: u32) {
+        if let Some(child) = self.children.get_mut(&agent) {
+            child.silence.on_announced(self.now, next_ms);
+        }
+    }
+
+    /// Does what the passing of time asks for.
+    pub(crate) fn check_children(&mut self) {
+        if let Some(ticker) = &mut self.ticker
+            && ticker.is_due(self.now)
+        {
+            let next_ms = ticker.period_ms();
+            self.tell_children(Message::Ping { next_ms });
+        }
+        let due = |child: &&Child| child.timeout().is_some_and(|at| at <= self.now);
+        let agents: Vec<AgentId> =
+            self.children.values().filter(due).map(|child| child.agent).collect();
+        for agent in agents {
+            self.child_timed_out(agent);
+        }
+    }
+
+    fn child_timed_out(&mut self, agent: AgentId) {
+        let now = self.now;
+        let Some(child) = self.children.get_mut(&agent) else { return };
+        match &mut child.state {
+            ChildState::Waiting | ChildState::GivingUp(_) => {}
+            ChildState::Starting { .. } => self.give_up(agent, StartCause::Silent),
+            ChildState::BackingOff { .. } => {
+                child.state = ChildState::Waiting;
+                self.waiting.push_back(agent);
+                self.start_waiting();
+            }
+            ChildState::Up => {
+                let cause = LossCause::Silent(millis(child.silence.length(now)));
+                let (words, report_at) = (String::new(), now);
+                child.state = ChildState::Losing { cause, words, report_at };
+                self.lose(agent);
+            }
+            ChildState::Losing { .. } => self.lose(agent),
+            ChildState::Gone { kill_shell_at } => {
+                *kill_shell_at = None;
+                if let Some(shell) = child.shell {
+                    self.effects.push_back(Effect::KillShell(shell));
+                }
+            }
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}

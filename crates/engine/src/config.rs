@@ -1,0 +1,52 @@
+//! What an engine is made from.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use model::{AgentId, Tree};
+use wire::{JobSpec, SessionSpec};
+
+/// A driver's number for a link; never used twice by one driver.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct LinkId(pub u64);
+
+/// The number of one run of the bootstrapper; never used twice by one engine.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct StartId(pub u64);
+
+/// What the head is given.
+#[derive(Clone, Debug)]
+pub struct HeadConfig {
+    /// The host names of the nodes; node `i` gets agent `i + 1`.
+    pub names: Vec<String>,
+    /// The spawn tree.
+    pub tree: Tree,
+    /// The session's parameters.
+    pub session: SessionSpec,
+    /// The job.
+    pub job: JobSpec,
+    /// How long all agents may take to join. `None`: as long as some join every now and then.
+    pub join_timeout: Option<Duration>,
+    /// How long the command may run.
+    pub timeout: Option<Duration>,
+    /// Seeds the jitter of retries.
+    pub seed: u64,
+}
+
+/// What an agent is given on its boot channel.
+#[derive(Clone, Debug)]
+pub struct AgentConfig {
+    /// Who it is.
+    pub agent: AgentId,
+    /// Who started it.
+    pub parent: AgentId,
+    /// Which try this is, from 0.
+    pub attempt: u32,
+    /// Its process number.
+    pub pid: u32,
+    /// Seeds the jitter of retries.
+    pub seed: u64,
+    /// How long it may wait for its parent's welcome.
+    pub welcome_timeout: Duration,
+}

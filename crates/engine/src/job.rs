@@ -1,0 +1,586 @@
+//! A job on one member: its tasks here, its fence, its output and input, and its end.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bytes::Bytes;
+use model::{AgentId, ExitStatus, JobId, NodeId, Rank, Signal, StatusRuns, Time};
+use proto::{Event, Fence, FenceEffect, Grants, Lines};
+use wire::{JobFault, JobSpec, Message, Output, Stream};
+
+use crate::engine::{Engine, Phase};
+use crate::{Effect, PMI_FD, Spawn};
+
+/// A job as one member knows it.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) spec: Arc<JobSpec>,
+    tasks: BTreeMap<Rank, Task>,
+    /// Tasks that are still to be created.
+    to_spawn: VecDeque<Rank>,
+    spawning: usize,
+    launched: bool,
+    pmi: pmi::Server,
+    fence: Fence,
+    stopping: Option<Stopping>,
+    faults_told: u32,
+    /// Children below which tasks may still run.
+    children: BTreeSet<AgentId>,
+    statuses: StatusRuns,
+    sweep: Sweep,
+    output: VecDeque<(Option<AgentId>, Output)>,
+    reading: bool,
+    /// When some task's unfinished line may be due.
+    flush_at: Option<Time>,
+    input: Grants,
+    reported: bool,
+}
+
+/// A task on this node.
+#[derive(Debug, Default)]
+struct Task {
+    /// Whether it runs, as far as is known.
+    spawned: bool,
+    ended: Option<ExitStatus>,
+    streams: [TaskStream; 2],
+}
+
+#[derive(Debug, Default)]
+struct TaskStream {
+    lines: Lines,
+    ended: bool,
+}
+
+/// The job is being ended by order.
+#[derive(Debug)]
+struct Stopping {
+    kill_at: Option<Time>,
+}
+
+/// How far the node has been cleared of what the tasks left behind.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Sweep {
+    NotAsked,
+    Asked,
+    Done,
+}
+
+/// Tasks that are created without looking at anything else meanwhile.
+const SPAWN_BATCH: usize = 16;
+
+/// Faults of tasks that one member reports; all statuses arrive at the end.
+const FAULTS_MAX: u32 = 16;
+
+/// Unfinished lines that one member holds, in bytes, before it gives them out as they are.
+const HELD_BYTES_MAX: usize = 4 << 20;
+
+/// Standard input that may be on its way to a task, in bytes.
+pub(crate) const INPUT_BYTES: u32 = 256 << 10;
+
+impl Job {
+    pub(crate) fn new(
+        spec: Arc<JobSpec>,
+        node: Option<NodeId>,
+        children: impl Iterator<Item = AgentId>,
+    ) -> Job {
+        let ranks: Vec<Rank> = node.map(|node| spec.map.ranks_on(node).collect()).unwrap_or_default();
+        let children: BTreeSet<AgentId> = children.collect();
+        let mut info = pmi::JobInfo::new(
+            spec.kvsname.clone(),
+            spec.map.tasks(),
+            ranks.iter().map(|rank| pmi::LocalTask { rank: *rank, appnum: 0 }).collect(),
+        );
+        info.universe_size = spec.universe_size;
+        info.process_mapping = spec.map.process_mapping();
+        Job {
+            tasks: ranks.iter().map(|rank| (*rank, Task::default())).collect(),
+            to_spawn: ranks.iter().copied().collect(),
+            spawning: 0,
+            launched: false,
+            pmi: pmi::Server::new(info),
+            fence: Fence::new(!ranks.is_empty(), children.iter().copied()),
+            stopping: None,
+            faults_told: 0,
+            children,
+            statuses: StatusRuns::default(),
+            sweep: if ranks.is_empty() { Sweep::Done } else { Sweep::NotAsked },
+            output: VecDeque::new(),
+            reading: true,
+            flush_at: None,
+            input: Grants::new(INPUT_BYTES),
+            reported: false,
+            spec,
+        }
+    }
+
+    pub(crate) fn has_tasks(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// Whether nothing of the job is left on this node.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.spawning == 0
+            && self.tasks.values().all(|task| !task.spawned || task.ended.is_some())
+            && (self.sweep == Sweep::Done || !self.launched)
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Time> {
+        let kill_at = self.stopping.as_ref().and_then(|stopping| stopping.kill_at);
+        [self.flush_at, kill_at].into_iter().flatten().min()
+    }
+
+    fn id(&self) -> JobId {
+        self.spec.job
+    }
+
+    /// Whether every local task that will ever run has run.
+    fn tasks_have_ended(&self) -> bool {
+        self.spawning == 0
+            && self.to_spawn.is_empty()
+            && self.tasks.values().all(|task| !task.spawned || task.ended.is_some())
+    }
+
+    fn streams_have_ended(&self) -> bool {
+        self.tasks.values().all(|task| !task.spawned || task.streams.iter().all(|s| s.ended))
+    }
+
+    /// Whether nothing more will come up from this member.
+    fn is_done(&self) -> bool {
+        self.launched
+            && self.children.is_empty()
+            && self.tasks_have_ended()
+            && self.sweep == Sweep::Done
+            && self.streams_have_ended()
+            && self.output.is_empty()
+    }
+}
+
+impl Engine {
+    pub(crate) fn launch(&mut self, job: JobId) {
+        let Some(own) = self.job.as_mut().filter(|own| own.id() == job && !own.launched) else {
+            return;
+        };
+        own.launched = true;
+        self.phase = Phase::Launch;
+        if !self.is_head() {
+            self.events.push_back(Event::Launched(job));
+        }
+        self.spawn_tasks();
+    }
+
+    /// Creates the next tasks.
+    fn spawn_tasks(&mut self) {
+        let Some(job) = &mut self.job else { return };
+        while job.spawning < SPAWN_BATCH {
+            let Some(rank) = job.to_spawn.pop_front() else { break };
+            job.spawning += 1;
+            let stdin = job.spec.stdin == Some(rank);
+            let env = task_env(job, rank);
+            let spawn = Spawn { job: Arc::clone(&job.spec), rank, env, stdin };
+            self.effects.push_back(Effect::Spawn(spawn));
+        }
+        if job.spawning == 0 && job.to_spawn.is_empty() && self.phase == Phase::Launch {
+            self.phase = Phase::Run;
+        }
+    }
+
+    pub(crate) fn on_spawned(&mut self, rank: Rank, result: Result<u32, (i32, String)>) {
+        let Some(job) = &mut self.job else { return };
+        job.spawning = job.spawning.saturating_sub(1);
+        let id = job.id();
+        match result {
+            Ok(pid) => {
+                let Some(task) = job.tasks.get_mut(&rank) else { return };
+                task.spawned = true;
+                self.events.push_back(Event::TaskStarted { job: id, rank, pid });
+                if let Some(stopping) = &job.stopping {
+                    let signal = stopping.kill_at.map_or(Signal::KILL, |_| Signal::TERM);
+                    self.effects.push_back(Effect::SignalTasks { job: id, signal });
+                }
+            }
+            Err((errno, words)) => {
+                job.to_spawn.clear();
+                self.fault(id, JobFault::Spawn { rank, errno, words });
+            }
+        }
+        self.spawn_tasks();
+        self.after_task_end();
+    }
+
+    pub(crate) fn on_task_exited(&mut self, rank: Rank, status: ExitStatus) {
+        let Some(job) = &mut self.job else { return };
+        let id = job.id();
+        let Some(task) = job.tasks.get_mut(&rank).filter(|task| task.ended.is_none()) else {
+            return;
+        };
+        task.ended = Some(status);
+        job.statuses.insert(rank, status);
+        self.events.push_back(Event::TaskEnded { job: id, rank, status });
+        let unfinalized = job.pmi.state(rank) == pmi::ClientState::Active;
+        job.pmi.on_task_exit(rank);
+        if job.spec.stdin == Some(rank) {
+            self.up(Message::InputClosed(id));
+        }
+        if status != ExitStatus::Exited(0) {
+            self.task_fault(JobFault::Task { rank, status });
+        } else if unfinalized {
+            self.task_fault(JobFault::Unfinalized { rank, status: Some(status) });
+        }
+        self.drain_pmi();
+        self.after_task_end();
+    }
+
+    /// Reports a task's fault, unless it is the job's end that made it fail.
+    fn task_fault(&mut self, fault: JobFault) {
+        let Some(job) = &mut self.job else { return };
+        if job.stopping.is_none() && job.faults_told < FAULTS_MAX {
+            job.faults_told += 1;
+            let id = job.id();
+            self.fault(id, fault);
+        }
+    }
+
+    fn after_task_end(&mut self) {
+        let Some(job) = &mut self.job else { return };
+        if job.launched && job.has_tasks() && job.tasks_have_ended() && job.sweep == Sweep::NotAsked {
+            job.sweep = Sweep::Asked;
+            job.fence.on_local_end();
+            let id = job.id();
+            self.effects.push_back(Effect::Sweep(id));
+            self.drain_fence();
+        }
+    }
+
+    pub(crate) fn on_swept(&mut self) {
+        if let Some(job) = &mut self.job {
+            job.sweep = Sweep::Done;
+        }
+    }
+
+    pub(crate) fn on_child_done(&mut self, agent: AgentId, statuses: StatusRuns) {
+        let Some(job) = &mut self.job else { return };
+        if job.children.remove(&agent) {
+            job.statuses.merge(&statuses);
+            job.fence.on_child_end(agent);
+            self.drain_fence();
+        }
+    }
+
+    /// Tells the parent, once, that the job has ended below and here.
+    pub(crate) fn report_done(&mut self) {
+        if let Some(job) = &mut self.job
+            && !job.reported
+            && job.is_done()
+        {
+            job.reported = true;
+            let statuses = core::mem::take(&mut job.statuses);
+            let job = job.id();
+            if !self.is_head() {
+                self.events.push_back(Event::JobDone(job));
+            }
+            self.up(Message::Done { job, statuses });
+        }
+    }
+
+    pub(crate) fn signal_tasks(&mut self, job: JobId, signal: Signal) {
+        let Some(own) = self.job.as_ref().filter(|own| own.id() == job) else { return };
+        if own.launched && own.has_tasks() {
+            self.effects.push_back(Effect::SignalTasks { job, signal });
+        }
+    }
+
+    /// Ends the tasks: SIGTERM, and SIGKILL after `grace`. A stopped task is made to go on, since it
+    /// could not act on SIGTERM.
+    pub(crate) fn stop_job(&mut self, grace: Duration) {
+        let now = self.now;
+        let Some(job) = &mut self.job else { return };
+        let id = job.id();
+        job.to_spawn.clear();
+        self.phase = Phase::End;
+        if grace.is_zero() {
+            job.stopping = Some(Stopping { kill_at: None });
+            self.signal_tasks(id, Signal::KILL);
+        } else if job.stopping.is_none() {
+            job.stopping = Some(Stopping { kill_at: Some(now + grace) });
+            self.signal_tasks(id, Signal::TERM);
+            self.signal_tasks(id, Signal::CONT);
+        }
+        self.events.push_back(Event::Stopping(id));
+        self.after_task_end();
+    }
+
+    /// Kills what is left of the job here.
+    pub(crate) fn kill_job(&mut self) {
+        if self.job.as_ref().is_some_and(|job| !job.is_clean()) {
+            self.stop_job(Duration::ZERO);
+        }
+    }
+
+    pub(crate) fn on_task_pmi(&mut self, rank: Rank, data: &[u8]) {
+        let Some(job) = &mut self.job else { return };
+        job.pmi.on_bytes(rank, data);
+        self.drain_pmi();
+    }
+
+    pub(crate) fn on_task_pmi_closed(&mut self, rank: Rank) {
+        let Some(job) = &mut self.job else { return };
+        let active = job.pmi.state(rank) == pmi::ClientState::Active;
+        let runs = job.tasks.get(&rank).is_some_and(|task| task.ended.is_none());
+        job.pmi.on_closed(rank);
+        // The connection of a task that ends closes with it; its status, which says more, is on its
+        // way. A task that closes it and lives on has left its job in the lurch.
+        let _ = (active, runs);
+        self.drain_pmi();
+    }
+
+    fn drain_pmi(&mut self) {
+        while let Some(job) = &mut self.job
+            && let Some(effect) = job.pmi.poll_effect()
+        {
+            let id = job.id();
+            match effect {
+                pmi::Effect::Reply { rank, bytes } => {
+                    self.effects.push_back(Effect::PmiSend { job: id, rank, data: bytes });
+                }
+                pmi::Effect::Exchange { pairs } => {
+                    job.fence.on_local_enter(pairs);
+                    self.drain_fence();
+                }
+                pmi::Effect::Leave => {
+                    job.fence.on_local_end();
+                    self.drain_fence();
+                }
+                pmi::Effect::Abort { rank, code, message } => {
+                    let message = message.as_str().to_string();
+                    self.fault(id, JobFault::Abort { rank, code, message });
+                }
+                pmi::Effect::Violation { rank, error } => {
+                    let words = error.to_string();
+                    self.task_fault(JobFault::Pmi { rank, words });
+                }
+                pmi::Effect::ClosedActive { rank } => {
+                    let _ = rank;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn on_child_enter(&mut self, agent: AgentId, fence: u32, payload: Bytes) {
+        let Some(job) = &mut self.job else { return };
+        match job.fence.on_child_enter(agent, fence, payload) {
+            Ok(()) => self.drain_fence(),
+            Err(error) => self.child_misbehaved(agent, &error.to_string()),
+        }
+    }
+
+    pub(crate) fn on_release(&mut self, fence: u32, payload: Bytes) {
+        let Some(job) = &mut self.job else { return };
+        match job.fence.on_release(fence, payload) {
+            Ok(()) => self.drain_fence(),
+            Err(error) => self.abandon(format!("its parent broke the protocol: {error}")),
+        }
+    }
+
+    fn drain_fence(&mut self) {
+        while let Some(job) = &mut self.job
+            && let Some(effect) = job.fence.poll_effect()
+        {
+            let id = job.id();
+            match effect {
+                FenceEffect::Enter(fence, payload) => {
+                    self.up(Message::Enter { job: id, fence, payload });
+                }
+                FenceEffect::Release(fence, payload) => {
+                    self.events.push_back(Event::FenceReleased { job: id, fence });
+                    self.tell_children(Message::Release {
+                        job: id,
+                        fence,
+                        payload: payload.clone(),
+                    });
+                    self.finish_exchange(payload);
+                }
+            }
+        }
+    }
+
+    fn finish_exchange(&mut self, payload: Bytes) {
+        let Some(job) = &mut self.job else { return };
+        if !job.has_tasks() {
+            return;
+        }
+        if let Err(error) = job.pmi.on_exchange_complete(payload) {
+            return self.abandon(format!("its parent broke the protocol: {error}"));
+        }
+        self.drain_pmi();
+    }
+
+    pub(crate) fn on_task_output(&mut self, rank: Rank, stream: Stream, data: Bytes) {
+        let now = self.now;
+        let Some(job) = &mut self.job else { return };
+        let Some(task) = job.tasks.get_mut(&rank) else { return };
+        let lines = &mut task.streams[stream as usize].lines;
+        let (id, queue) = (job.spec.job, &mut job.output);
+        lines.on_data(now, data, |offset, data| {
+            queue.push_back((None, Output { job: id, rank, stream, offset, data }));
+        });
+        job.flush_at = [job.flush_at, lines.flush_at()].into_iter().flatten().min();
+        if lines.held() > 0 && job.tasks.len() * 2 * proto::PIECE_BYTES_MAX > HELD_BYTES_MAX {
+            self.bound_held_lines();
+        }
+        self.send_output();
+    }
+
+    /// Gives unfinished lines out when too much is held.
+    fn bound_held_lines(&mut self) {
+        let Some(job) = &self.job else { return };
+        let streams = job.tasks.values().flat_map(|task| &task.streams);
+        if streams.map(|stream| stream.lines.held()).sum::<usize>() > HELD_BYTES_MAX {
+            self.flush_lines(|_| true);
+        }
+    }
+
+    fn flush_lines(&mut self, is_due: impl Fn(&Lines) -> bool) {
+        let Some(job) = &mut self.job else { return };
+        let id = job.spec.job;
+        for (rank, task) in &mut job.tasks {
+            for (stream, state) in [Stream::Stdout, Stream::Stderr].into_iter().zip(&mut task.streams) {
+                if is_due(&state.lines) {
+                    state.lines.flush(|offset, data| {
+                        let output = Output { job: id, rank: *rank, stream, offset, data };
+                        job.output.push_back((None, output));
+                    });
+                }
+            }
+        }
+        let streams = job.tasks.values().flat_map(|task| &task.streams);
+        job.flush_at = streams.filter_map(|stream| stream.lines.flush_at()).min();
+    }
+
+    pub(crate) fn on_task_output_end(&mut self, rank: Rank, stream: Stream) {
+        let Some(job) = &mut self.job else { return };
+        let Some(task) = job.tasks.get_mut(&rank) else { return };
+        let state = &mut task.streams[stream as usize];
+        state.ended = true;
+        let (id, queue) = (job.spec.job, &mut job.output);
+        state.lines.flush(|offset, data| {
+            queue.push_back((None, Output { job: id, rank, stream, offset, data }));
+        });
+        self.send_output();
+    }
+
+    pub(crate) fn on_child_output(&mut self, agent: AgentId, output: Output) {
+        if let Some(job) = &mut self.job {
+            job.output.push_back((Some(agent), output));
+            self.send_output();
+        }
+    }
+
+    /// Sends what the credit allows; reads on from the tasks only when nothing waits.
+    pub(crate) fn send_output(&mut self) {
+        while let Some(job) = &mut self.job
+            && self.credit.is_open()
+            && let Some((from, output)) = job.output.pop_front()
+        {
+            let bytes = output.data.len();
+            self.credit.on_sent(bytes);
+            self.up(Message::Output(output));
+            self.grant_output(from, bytes);
+        }
+        let Some(job) = &mut self.job else { return };
+        let reading = job.output.is_empty();
+        if reading != job.reading && job.has_tasks() {
+            job.reading = reading;
+            self.effects.push_back(Effect::ReadTasks(reading));
+        }
+    }
+
+    /// Lets a child send more, once what it sent is out of this member's hands.
+    fn grant_output(&mut self, from: Option<AgentId>, bytes: usize) {
+        let Some(child) = from.and_then(|agent| self.children.get_mut(&agent)) else { return };
+        if let (Some(grant), Some(link)) = (child.grants.on_passed(bytes), child.link) {
+            self.send(vec![link], Message::OutputCredit(grant));
+        }
+    }
+
+    pub(crate) fn on_user_input(&mut self, data: Bytes) {
+        self.govern(|head, orders| head.on_user_input(data, orders));
+    }
+
+    pub(crate) fn on_user_input_end(&mut self) {
+        self.govern(|head, orders| head.on_user_input_end(orders));
+    }
+
+    /// Handles a piece of standard input: for a task here, or for one below.
+    pub(crate) fn on_input(&mut self, job: JobId, rank: Rank, offset: u64, data: Bytes) {
+        let Some(own) = self.job.as_ref().filter(|own| own.id() == job) else { return };
+        if own.tasks.contains_key(&rank) {
+            self.effects.push_back(Effect::WriteTask { job, rank, data });
+        } else if let Some(link) = self.link_towards(rank) {
+            self.send(vec![link], Message::Input { job, rank, offset, data });
+        }
+    }
+
+    pub(crate) fn on_input_end(&mut self, job: JobId, rank: Rank) {
+        let Some(own) = self.job.as_ref().filter(|own| own.id() == job) else { return };
+        if own.tasks.contains_key(&rank) {
+            self.effects.push_back(Effect::CloseTaskInput { job, rank });
+        } else if let Some(link) = self.link_towards(rank) {
+            self.send(vec![link], Message::InputEnd(job, rank));
+        }
+    }
+
+    /// The link of the child that has this task below it.
+    fn link_towards(&self, rank: Rank) -> Option<crate::LinkId> {
+        let agent = self.job.as_ref()?.spec.map.node_of(rank)?.agent();
+        let below = self.children.range(..=agent).next_back();
+        let owner = |child: &&crate::child::Child| {
+            child.agent == agent || child.below.contains(agent.0)
+        };
+        let child = below.map(|(_, child)| child).filter(owner);
+        child.or_else(|| self.children.values().find(owner)).and_then(|child| child.link)
+    }
+
+    pub(crate) fn on_task_input_written(&mut self, bytes: u32) {
+        let Some(job) = &mut self.job else { return };
+        let id = job.id();
+        if let Some(grant) = job.input.on_passed(bytes as usize) {
+            self.up(Message::InputCredit(id, grant));
+        }
+    }
+
+    /// Does what the passing of time asks for.
+    pub(crate) fn check_job(&mut self) {
+        let now = self.now;
+        let Some(job) = &mut self.job else { return };
+        if let Some(stopping) = &mut job.stopping
+            && stopping.kill_at.is_some_and(|at| at <= now)
+        {
+            stopping.kill_at = None;
+            let id = job.id();
+            self.signal_tasks(id, Signal::KILL);
+        }
+        if self.job.as_ref().and_then(|job| job.flush_at).is_some_and(|at| at <= now) {
+            self.flush_lines(|lines| lines.flush_at().is_some_and(|at| at <= now));
+            self.send_output();
+        }
+    }
+}
+
+/// The variables that tell a task who it is (`reference/pmi1.md` §2).
+fn task_env(job: &Job, rank: Rank) -> Vec<Bytes> {
+    let local_rank = job.tasks.range(..rank).count();
+    let env = pmi::TaskEnv {
+        fd: PMI_FD,
+        rank,
+        size: job.spec.map.tasks(),
+        local_rank: u32::try_from(local_rank).unwrap_or(u32::MAX),
+        local_size: u32::try_from(job.tasks.len()).unwrap_or(u32::MAX),
+        host_name: None,
+    };
+    env.variables().into_iter().map(|(name, value)| format!("{name}={value}").into()).collect()
+}

@@ -1,0 +1,29 @@
+//! How a session ended.
+
+use alloc::vec::Vec;
+
+use model::{Signal, StatusRuns};
+use wire::{AgentLoss, JobFault, StartFailure, Stats};
+
+/// How a session ended, as the head saw it.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The exit status by the documented rule, see [`crate::exit_code`].
+    pub code: u8,
+    /// Agents that did not join.
+    pub start_failures: Vec<StartFailure>,
+    /// Agents that were lost.
+    pub losses: Vec<AgentLoss>,
+    /// What went wrong with the job, in the order in which it was heard of.
+    pub faults: Vec<JobFault>,
+    /// How the tasks ended, folded.
+    pub statuses: StatusRuns,
+    /// Whether the time limit ended it.
+    pub timed_out: bool,
+    /// Whether it ended because nobody reads its output.
+    pub output_closed: bool,
+    /// The signal from the user that was to end it.
+    pub signal: Option<Signal>,
+    /// Counts of the whole tree.
+    pub stats: Stats,
+}

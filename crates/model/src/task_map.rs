@@ -1,0 +1,194 @@
+//! Which task runs on which node, in the compact form of `PMI_process_mapping`.
+//!
+//! Ranks are walked from 0; each run puts `tasks_per_node` ranks in a row on each of its nodes in
+//! turn. A block placement of any size is one or two runs; only a layout that is irregular
+//! throughout needs one run a node. Every run covers exactly its ranks: clients differ in what
+//! they make of a mapping that is too short (`reference/pmi1.md` §8).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{IdSet, NodeId, Rank};
+
+/// The most tasks of one job: MPI ranks are C integers.
+pub const TASKS_MAX: u32 = i32::MAX as u32;
+
+/// The most bytes of a PMI-1 value: clients keep 1,024 with the terminating zero.
+const PMI_VALUE_BYTES_MAX: usize = 1023;
+
+/// Consecutive nodes with equally many tasks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct TaskRun {
+    /// The node that gets the first ranks.
+    pub first_node: NodeId,
+    /// How many nodes get ranks, at least 1.
+    pub node_count: u32,
+    /// Ranks on each of them, at least 1.
+    pub tasks_per_node: u32,
+}
+
+/// The map of a job's tasks. A node may be in several runs.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<TaskRun>", into = "Vec<TaskRun>")]
+pub struct TaskMap {
+    runs: Vec<TaskRun>,
+    /// The first rank of each run, and after the last one the number of tasks.
+    starts: Vec<u32>,
+}
+
+/// Runs that make no map.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum TaskMapError {
+    /// A run without nodes or tasks.
+    #[error("a run of the task map is empty")]
+    EmptyRun,
+    /// More tasks or nodes than there can be.
+    #[error("the task map has more than {TASKS_MAX} tasks or nodes")]
+    TooLarge,
+}
+
+impl TaskMap {
+    /// The map without tasks.
+    pub const fn new() -> TaskMap {
+        TaskMap { runs: Vec::new(), starts: Vec::new() }
+    }
+
+    /// The map that gives node 0, 1, … these many tasks. Zero is a node without tasks.
+    pub fn from_counts(counts: impl IntoIterator<Item = u32>) -> Result<TaskMap, TaskMapError> {
+        let mut map = TaskMap::new();
+        for (node, tasks_per_node) in (0..).zip(counts) {
+            if tasks_per_node > 0 {
+                let first_node = NodeId(node);
+                map.push(TaskRun { first_node, node_count: 1, tasks_per_node })?;
+            }
+        }
+        Ok(map)
+    }
+
+    /// Adds the next ranks. A run that continues the last one becomes a part of it.
+    pub fn push(&mut self, run: TaskRun) -> Result<(), TaskMapError> {
+        if run.node_count == 0 || run.tasks_per_node == 0 {
+            return Err(TaskMapError::EmptyRun);
+        }
+        let total = run.tasks().and_then(|tasks| tasks.checked_add(self.len()));
+        let total = total.filter(|&total| total <= TASKS_MAX && run.end_node().is_some());
+        let total = total.ok_or(TaskMapError::TooLarge)?;
+        match self.runs.last_mut() {
+            Some(last) if last.continues_with(&run) => {
+                last.node_count += run.node_count;
+                self.starts.pop();
+            }
+            Some(_) => self.runs.push(run),
+            None => {
+                self.starts.push(0);
+                self.runs.push(run);
+            }
+        }
+        self.starts.push(total);
+        Ok(())
+    }
+
+    /// The runs in the order of their ranks.
+    pub fn runs(&self) -> &[TaskRun] {
+        &self.runs
+    }
+
+    /// How many tasks there are.
+    pub fn len(&self) -> u32 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Whether there are no tasks.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// One more than the largest node that has tasks.
+    pub fn node_count(&self) -> u32 {
+        self.runs.iter().filter_map(TaskRun::end_node).max().unwrap_or(0)
+    }
+
+    /// The ranks on `node`.
+    pub fn ranks_on(&self, node: NodeId) -> IdSet {
+        let mut ranks = IdSet::new();
+        for (first, count) in self.blocks_on(node) {
+            ranks.insert_range(first, first + count - 1);
+        }
+        ranks
+    }
+
+    /// How many tasks `node` has.
+    pub fn tasks_on(&self, node: NodeId) -> u32 {
+        self.blocks_on(node).map(|(_, count)| count).sum()
+    }
+
+    /// The node of `rank`, if there is such a task.
+    pub fn node_of(&self, rank: Rank) -> Option<NodeId> {
+        let index = self.starts.partition_point(|&start| start <= rank.0).checked_sub(1)?;
+        let run = self.runs.get(index)?;
+        Some(NodeId(run.first_node.0 + (rank.0 - self.starts[index]) / run.tasks_per_node))
+    }
+
+    /// The number of `rank` among the tasks of its node, if there is such a task.
+    pub fn local_rank(&self, rank: Rank) -> Option<u32> {
+        let node = self.node_of(rank)?;
+        let before = |(first, count): (u32, u32)| rank.0.saturating_sub(first).min(count);
+        Some(self.blocks_on(node).map(before).sum())
+    }
+
+    /// The value of `PMI_process_mapping`, or `None` if it would not fit a PMI-1 value.
+    pub fn process_mapping(&self) -> Option<String> {
+        let mut text = String::from("(vector");
+        for run in &self.runs {
+            let TaskRun { first_node, node_count, tasks_per_node } = run;
+            write!(text, ",({},{node_count},{tasks_per_node})", first_node.0).ok()?;
+            if text.len() >= PMI_VALUE_BYTES_MAX {
+                return None;
+            }
+        }
+        text.push(')');
+        Some(text)
+    }
+
+    /// First rank and number of ranks for each run that has `node`.
+    fn blocks_on(&self, node: NodeId) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.runs.iter().zip(&self.starts).filter_map(move |(run, start)| {
+            let offset = node.0.checked_sub(run.first_node.0)?;
+            let first = || start + offset * run.tasks_per_node;
+            (offset < run.node_count).then(|| (first(), run.tasks_per_node))
+        })
+    }
+}
+
+impl TaskRun {
+    fn tasks(&self) -> Option<u32> {
+        self.node_count.checked_mul(self.tasks_per_node)
+    }
+
+    fn end_node(&self) -> Option<u32> {
+        self.first_node.0.checked_add(self.node_count)
+    }
+
+    fn continues_with(&self, next: &TaskRun) -> bool {
+        self.tasks_per_node == next.tasks_per_node && self.end_node() == Some(next.first_node.0)
+    }
+}
+
+impl TryFrom<Vec<TaskRun>> for TaskMap {
+    type Error = TaskMapError;
+
+    fn try_from(runs: Vec<TaskRun>) -> Result<TaskMap, TaskMapError> {
+        let mut map = TaskMap::new();
+        runs.into_iter().try_for_each(|run| map.push(run))?;
+        Ok(map)
+    }
+}
+
+impl From<TaskMap> for Vec<TaskRun> {
+    fn from(map: TaskMap) -> Vec<TaskRun> {
+        map.runs
+    }
+}

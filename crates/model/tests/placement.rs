@@ -1,0 +1,149 @@
+//! Where tasks go, and what PMI clients are told about it.
+
+use model::{HostList, IdSet, NodeId, Placement, PlacementError, Rank, TaskMap, TaskRun};
+use proptest::prelude::*;
+
+#[test]
+fn without_slots_each_host_gets_one_task() {
+    assert_eq!(counts("n[1-3]", None, None), [1, 1, 1]);
+    assert_eq!(counts("n[1-3]", Some(2), None), [1, 1]);
+}
+
+#[test]
+fn without_slots_more_tasks_than_hosts_are_spread_evenly() {
+    assert_eq!(counts("n[1-3]", Some(8), None), [3, 3, 2]);
+    assert_eq!(counts("n1", Some(512), None), [512]);
+}
+
+#[test]
+fn with_slots_nodes_are_filled_in_order() {
+    assert_eq!(counts("a:4,b:2,c:4", None, None), [4, 2, 4]);
+    assert_eq!(counts("a:4,b:2,c:4", Some(5), None), [4, 1]);
+    assert_eq!(counts("a:4,b", None, None), [4, 1]);
+}
+
+#[test]
+fn tasks_per_node_overrule_slots() {
+    assert_eq!(counts("a:4,b:2", None, Some(3)), [3, 3]);
+    assert_eq!(counts("a,b,c", Some(4), Some(3)), [3, 1]);
+}
+
+#[test]
+fn a_node_without_tasks_is_no_member() {
+    let placement = place("n[1-4]:2", Some(3), None).unwrap();
+    let names: Vec<_> = placement.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["n1", "n2"]);
+}
+
+#[test]
+fn more_tasks_than_room_is_an_error_with_the_numbers_and_a_hint() {
+    let error = place("n[1-4]:4", Some(17), None).unwrap_err();
+    assert_eq!(error.to_string(), "17 tasks do not fit into 16 slots on 4 nodes");
+    assert!(error.hint().is_some_and(|hint| hint.contains("--ppn") && hint.contains("host:N")));
+    let error = place("n1", Some(5), Some(4)).unwrap_err();
+    assert_eq!(error.to_string(), "5 tasks do not fit into 4 slots on 1 node");
+}
+
+#[test]
+fn jobs_without_tasks_or_nodes_and_jobs_too_large_are_errors() {
+    let error = |n, ppn| place("a,b,c", n, ppn).unwrap_err().to_string();
+    assert_eq!(error(Some(0), None), "the number of tasks must be at least 1");
+    assert_eq!(error(None, Some(0)), "the number of tasks per node must be at least 1");
+    assert_eq!(Placement::block(&[], None, None), Err(PlacementError::NoNodes));
+    let large = "3000000000 tasks are more than the 2147483647 that a job can have";
+    assert_eq!(error(None, Some(1_000_000_000)), large);
+    assert_eq!(error(Some(u32::MAX), None), large.replace("3000000000", "4294967295"));
+}
+
+#[test]
+fn the_table_shows_each_node_with_its_slots_and_ranks() {
+    let placement = place("node[08-10]:16,me@x", Some(34), None).unwrap();
+    insta::assert_snapshot!(placement);
+    let placement = place("[::1],b", None, None).unwrap();
+    insta::assert_snapshot!(placement);
+}
+
+/// `reference/pmi1.md` §8.
+#[test]
+fn process_mappings_are_the_published_ones() {
+    let block = |hosts, n| place(hosts, Some(n), None).unwrap().map.process_mapping().unwrap();
+    assert_eq!(block("a", 2), "(vector,(0,1,2))");
+    assert_eq!(block("a:4,b:4", 8), "(vector,(0,2,4))");
+    assert_eq!(block("a:1,b:2,c:2", 5), "(vector,(0,1,1),(1,2,2))");
+    let cyclic = map(&[(0, 3, 1), (0, 2, 1)]);
+    assert_eq!(cyclic.process_mapping().unwrap(), "(vector,(0,3,1),(0,2,1))");
+}
+
+#[test]
+fn a_mapping_that_would_not_fit_a_value_is_none() {
+    let irregular = |nodes: u32| TaskMap::from_counts((0..nodes).map(|node| node % 2 + 1)).unwrap();
+    assert!(irregular(100).process_mapping().is_some_and(|text| text.len() < 1024));
+    assert_eq!(irregular(200).process_mapping(), None);
+}
+
+#[test]
+fn a_node_in_several_runs_has_all_their_ranks() {
+    let map = map(&[(0, 3, 1), (0, 2, 2)]);
+    assert_eq!(map.ranks_on(NodeId(0)), "0,3-4".parse::<IdSet>().unwrap());
+    assert_eq!(map.local_rank(Rank(4)), Some(2));
+    assert_eq!(map.node_of(Rank(6)), Some(NodeId(1)));
+    assert_eq!(map.node_of(Rank(7)), None);
+    assert_eq!((map.len(), map.node_count()), (7, 3));
+}
+
+#[test]
+fn a_map_from_a_peer_is_checked() {
+    let decode =
+        |runs: &[TaskRun]| postcard::from_bytes::<TaskMap>(&postcard::to_allocvec(runs).unwrap());
+    assert!(decode(&[run(0, 2, 4), run(7, 1, 1)]).is_ok());
+    assert!(decode(&[run(0, 0, 4)]).is_err());
+    assert!(decode(&[run(0, 1 << 20, 1 << 20)]).is_err());
+    assert!(decode(&[run(u32::MAX, 1, 1)]).is_err());
+}
+
+proptest! {
+    #[test]
+    fn every_rank_is_on_one_node_and_has_one_local_rank(runs in prop::collection::vec((0_u32..9, 1_u32..9, 1_u32..5), 1..9)) {
+        let map = map(&runs);
+        let mut expected = Vec::new();
+        for (first, count, tasks) in runs {
+            expected.extend((first..first + count).flat_map(|node| (0..tasks).map(move |_| node)));
+        }
+        prop_assert_eq!(map.len() as usize, expected.len());
+        let mut local_ranks = vec![0; 32];
+        for (rank, node) in (0..).map(Rank).zip(expected) {
+            prop_assert_eq!(map.node_of(rank), Some(NodeId(node)));
+            prop_assert!(map.ranks_on(NodeId(node)).contains(rank.0));
+            prop_assert_eq!(map.local_rank(rank), Some(local_ranks[node as usize]));
+            local_ranks[node as usize] += 1;
+        }
+        for (node, tasks) in (0..).map(NodeId).zip(local_ranks) {
+            prop_assert_eq!(map.tasks_on(node), tasks);
+            prop_assert_eq!(map.ranks_on(node).len(), u64::from(tasks));
+        }
+        let bytes = postcard::to_allocvec(&map).unwrap();
+        prop_assert_eq!(postcard::from_bytes::<TaskMap>(&bytes).unwrap(), map);
+    }
+}
+
+fn run(first_node: u32, node_count: u32, tasks_per_node: u32) -> TaskRun {
+    TaskRun { first_node: NodeId(first_node), node_count, tasks_per_node }
+}
+
+fn map(runs: &[(u32, u32, u32)]) -> TaskMap {
+    let mut map = TaskMap::new();
+    for &(first_node, node_count, tasks) in runs {
+        map.push(run(first_node, node_count, tasks)).expect("the runs are small");
+    }
+    map
+}
+
+fn place(hosts: &str, n: Option<u32>, ppn: Option<u32>) -> Result<Placement, PlacementError> {
+    let hosts: HostList = hosts.parse().expect("the list is right");
+    Placement::block(hosts.nodes(), n, ppn)
+}
+
+fn counts(hosts: &str, n: Option<u32>, ppn: Option<u32>) -> Vec<u32> {
+    let placement = place(hosts, n, ppn).expect("there is room");
+    (0..).map(NodeId).zip(&placement.nodes).map(|(node, _)| placement.map.tasks_on(node)).collect()
+}

@@ -1,0 +1,58 @@
+//! What a server tells its clients about their job.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use model::Rank;
+
+/// A job as one agent's PMI server sees it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct JobInfo {
+    /// The name of the job's key-value space. Unique among jobs on a node, since MPICH names its
+    /// shared memory after it (`reference/pmi1.md` §3); without blanks and `=`, below 256 bytes.
+    pub kvsname: String,
+    /// Tasks in the whole job.
+    pub size: u32,
+    /// What `get_universe_size` answers; `None` leaves MPI_UNIVERSE_SIZE unset.
+    pub universe_size: Option<u32>,
+    /// `PMI_process_mapping` (§8). Withheld when it is longer than a value may be: clients then compare
+    /// host names.
+    pub process_mapping: Option<String>,
+    /// The tasks on this node, in any order.
+    pub tasks: Vec<LocalTask>,
+    /// Keys are shorter than this.
+    pub keylen_max: usize,
+    /// Values are shorter than this.
+    pub vallen_max: usize,
+}
+
+/// One task on this node.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LocalTask {
+    /// Its rank.
+    pub rank: Rank,
+    /// Which colon-separated part of the command it belongs to.
+    pub appnum: u32,
+}
+
+impl JobInfo {
+    /// The longest name of a key-value space, with its final NUL, that clients make room for.
+    pub const KVSNAME_MAX: usize = 256;
+    /// What every known server announces; MPICH uses keys of up to 40 bytes.
+    pub const KEYLEN_MAX: usize = 64;
+    /// The most that clients with a line buffer of 1,024 bytes may be told (§5).
+    pub const VALLEN_MAX: usize = 1024;
+
+    /// A job with the usual limits, no mapping and no universe size.
+    pub fn new(kvsname: String, size: u32, tasks: Vec<LocalTask>) -> JobInfo {
+        JobInfo {
+            kvsname,
+            size,
+            universe_size: None,
+            process_mapping: None,
+            tasks,
+            keylen_max: Self::KEYLEN_MAX,
+            vallen_max: Self::VALLEN_MAX,
+        }
+    }
+}

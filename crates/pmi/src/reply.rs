@@ -1,0 +1,68 @@
+//! The lines that clients get, in the form that every known client accepts (`reference/pmi1.md` §3).
+
+use core::fmt::{self, Write};
+
+use bytes::BytesMut;
+
+use crate::PutError;
+
+/// The answer to everybody in a barrier.
+pub(crate) const BARRIER_OUT: &[u8] = b"cmd=barrier_out\n";
+pub(crate) const INIT: &[u8] = b"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n";
+pub(crate) const INIT_REFUSED: &[u8] =
+    b"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=1\n";
+pub(crate) const FINALIZE: &[u8] = b"cmd=finalize_ack rc=0\n";
+pub(crate) const PUT: &[u8] = b"cmd=put_result rc=0\n";
+pub(crate) const PUBLISH_REFUSED: &[u8] =
+    b"cmd=publish_result info=fail rc=1 msg=name_publishing_not_supported\n";
+pub(crate) const LOOKUP_REFUSED: &[u8] =
+    b"cmd=lookup_result info=fail rc=1 msg=service_not_found\n";
+pub(crate) const UNPUBLISH_REFUSED: &[u8] =
+    b"cmd=unpublish_result info=fail rc=1 msg=service_not_found\n";
+pub(crate) const SPAWN_REFUSED: &[u8] =
+    b"cmd=spawn_result rc=-1 status=1 msg=spawn_not_supported\n";
+pub(crate) const KVS_DESTROYED: &[u8] = b"cmd=kvs_destroyed rc=0 msg=success\n";
+
+/// Appends a line made of text and numbers.
+pub(crate) fn text(out: &mut BytesMut, line: fmt::Arguments<'_>) {
+    // Only memory bounds a `BytesMut`, so it never reports an error.
+    let _ = out.write_fmt(line);
+    out.extend_from_slice(b"\n");
+}
+
+/// Appends a line made of byte strings.
+pub(crate) fn parts(out: &mut BytesMut, parts: &[&[u8]]) {
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+    out.extend_from_slice(b"\n");
+}
+
+/// Appends the answer to a put.
+pub(crate) fn put_result(out: &mut BytesMut, result: Result<(), PutError>) {
+    match result {
+        Ok(()) => out.extend_from_slice(PUT),
+        Err(error) => text(out, format_args!("cmd=put_result rc=-1 msg={error}")),
+    }
+}
+
+/// Appends the answer to a get; `key` is quoted when there is no value.
+pub(crate) fn get_result(out: &mut BytesMut, key: &[u8], value: Option<&[u8]>) {
+    match value {
+        Some(value) => parts(out, &[b"cmd=get_result rc=0 value=", value]),
+        None => {
+            parts(out, &[b"cmd=get_result rc=1 msg=key_", key, b"_not_found value=unknown"]);
+        }
+    }
+}
+
+/// Appends the answer to a `getbyidx`.
+pub(crate) fn by_index(out: &mut BytesMut, index: usize, pair: Option<(&[u8], &[u8])>) {
+    match pair {
+        Some((key, value)) => {
+            let _ = write!(out, "cmd=getbyidx_results rc=0 nextidx={} key=", index + 1);
+            parts(out, &[key, b" val=", value]);
+        }
+        None => parts(out, &[b"cmd=getbyidx_results rc=-1 reason=no_more_keyvals"]),
+    }
+}

@@ -1,0 +1,151 @@
+//! One message of a client, understood (`reference/pmi1.md` §3).
+//!
+//! Nothing is copied: fields are slices of the line, and a field is found by walking the few that
+//! stand before it. The order of fields is free, the first of two equal keys counts, several blanks are one.
+
+use crate::{ClientError, Excerpt};
+
+/// A request, its fields borrowed from the client's bytes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "the names are those of the protocol's own table")]
+pub enum Request<'a> {
+    Init { version: i64 },
+    GetMaxes,
+    GetAppnum,
+    GetMyKvsname,
+    GetUniverseSize,
+    Put { kvsname: &'a [u8], key: &'a [u8], value: &'a [u8] },
+    Get { kvsname: &'a [u8], key: &'a [u8] },
+    BarrierIn,
+    Finalize,
+    Abort { code: i32, message: &'a [u8] },
+    PublishName,
+    LookupName,
+    UnpublishName,
+    Spawn(SpawnBlock),
+    CreateKvs,
+    DestroyKvs { kvsname: &'a [u8] },
+    GetByIdx { kvsname: &'a [u8], idx: i64 },
+}
+
+/// Where one block of a spawn request stands among its kind (§7).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SpawnBlock {
+    /// More blocks follow; no reply is due.
+    More,
+    /// The request is complete.
+    Last,
+}
+
+impl<'a> Request<'a> {
+    /// Understands a message as [`LineBuffer`](crate::LineBuffer) cuts it.
+    pub fn parse(message: &'a [u8]) -> Result<Request<'a>, ClientError> {
+        if message.starts_with(b"mcmd=") {
+            return parse_block(Fields { message, separator: b'\n' });
+        }
+        let fields = Fields { message, separator: b' ' };
+        match fields.iter().next() {
+            Some((b"cmd", name)) => parse_line(name, fields),
+            Some(_) | None => Err(ClientError::NotACommand(Excerpt::new(message))),
+        }
+    }
+}
+
+fn parse_line<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, ClientError> {
+    Ok(match name {
+        b"put" => Request::Put {
+            kvsname: fields.required("kvsname")?,
+            key: fields.required("key")?,
+            value: fields.required("value")?,
+        },
+        b"get" => {
+            Request::Get { kvsname: fields.required("kvsname")?, key: fields.required("key")? }
+        }
+        b"barrier_in" if fields.get("group").is_none() => Request::BarrierIn,
+        b"init" => Request::Init { version: fields.number("pmi_version")? },
+        b"get_maxes" => Request::GetMaxes,
+        b"get_appnum" => Request::GetAppnum,
+        b"get_my_kvsname" => Request::GetMyKvsname,
+        b"get_universe_size" => Request::GetUniverseSize,
+        b"finalize" => Request::Finalize,
+        b"abort" => Request::Abort {
+            code: abort_code(fields),
+            message: fields.get("message").unwrap_or_default(),
+        },
+        b"publish_name" => Request::PublishName,
+        b"lookup_name" => Request::LookupName,
+        b"unpublish_name" => Request::UnpublishName,
+        b"create_kvs" => Request::CreateKvs,
+        b"destroy_kvs" => Request::DestroyKvs { kvsname: fields.required("kvsname")? },
+        b"getbyidx" => {
+            Request::GetByIdx { kvsname: fields.required("kvsname")?, idx: fields.number("idx")? }
+        }
+        b"barrier_in" | b"initack" | b"singinit" => {
+            return Err(ClientError::Unsupported(Excerpt::new(fields.message)));
+        }
+        _ => return Err(ClientError::UnknownCommand(Excerpt::new(fields.message))),
+    })
+}
+
+fn parse_block(fields: Fields<'_>) -> Result<Request<'_>, ClientError> {
+    if fields.get("mcmd") != Some(b"spawn") {
+        return Err(ClientError::UnknownCommand(Excerpt::new(fields.message)));
+    }
+    let is_last = fields.number("spawnssofar")? >= fields.number("totspawns")?;
+    Ok(Request::Spawn(if is_last { SpawnBlock::Last } else { SpawnBlock::More }))
+}
+
+/// The code of an abort, which must never fail to end the job: codes of MPI errors may be as large as
+/// they like, and one that is no number counts as 1. Only the low 32 bits are kept.
+fn abort_code(fields: Fields<'_>) -> i32 {
+    fields.number("exitcode").map_or(1, |code| {
+        let [a, b, c, d, ..] = code.to_le_bytes();
+        i32::from_le_bytes([a, b, c, d])
+    })
+}
+
+/// The `key=value` fields of a message.
+#[derive(Clone, Copy)]
+struct Fields<'a> {
+    message: &'a [u8],
+    separator: u8,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields in order; one without `=` has an empty value (§1).
+    fn iter(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        let mut rest = self.message;
+        let fields = core::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let (field, after) = split_at_first(self.separator, rest);
+            rest = after;
+            Some(field)
+        });
+        fields.filter(|field| !field.is_empty()).map(|field| split_at_first(b'=', field))
+    }
+
+    fn get(self, key: &str) -> Option<&'a [u8]> {
+        self.iter().find(|(name, _)| *name == key.as_bytes()).map(|(_, value)| value)
+    }
+
+    fn required(self, field: &'static str) -> Result<&'a [u8], ClientError> {
+        let missing = || ClientError::MissingField { field, line: Excerpt::new(self.message) };
+        self.get(field).ok_or_else(missing)
+    }
+
+    fn number(self, field: &'static str) -> Result<i64, ClientError> {
+        let text = self.required(field)?;
+        let number = core::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+        number.ok_or_else(|| ClientError::NotANumber { field, line: Excerpt::new(self.message) })
+    }
+}
+
+/// What stands before and after the first `separator`, or everything and nothing.
+fn split_at_first(separator: u8, bytes: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(separator, bytes) {
+        Some(at) => (&bytes[..at], &bytes[at + 1..]),
+        None => (bytes, &[]),
+    }
+}

@@ -1,0 +1,114 @@
+//! The key-value spaces of a job: its own, and those that legacy clients create (`reference/pmi1.md` §3).
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+
+use bytes::{Bytes, BytesMut};
+use model::Rank;
+
+use crate::{JobInfo, Kvs, PairError, Pairs, PutError};
+
+/// All spaces, looked up by name.
+#[derive(Debug)]
+pub(crate) struct Spaces {
+    own_name: String,
+    own: Kvs,
+    created: BTreeMap<Bytes, Kvs>,
+    created_count: u64,
+    keylen_max: usize,
+    vallen_max: usize,
+}
+
+impl Spaces {
+    /// The job's own space, with the attributes that clients read from it (§5).
+    pub(crate) fn new(info: &JobInfo) -> Spaces {
+        let mut own = Kvs::default();
+        if let Some(mapping) = &info.process_mapping
+            && mapping.len() < info.vallen_max
+        {
+            own.set(b"PMI_process_mapping", mapping.as_bytes());
+        }
+        Spaces {
+            own_name: info.kvsname.clone(),
+            own,
+            created: BTreeMap::new(),
+            created_count: 0,
+            keylen_max: info.keylen_max,
+            vallen_max: info.vallen_max,
+        }
+    }
+
+    /// The space called `name`.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Kvs> {
+        if name == self.own_name.as_bytes() { Some(&self.own) } else { self.created.get(name) }
+    }
+
+    /// Puts a pair into the space called `name`, within the announced limits.
+    pub(crate) fn put(&mut self, name: &[u8], key: &[u8], value: &[u8]) -> Result<(), PutError> {
+        self.check(key, value)?;
+        let space = if name == self.own_name.as_bytes() {
+            &mut self.own
+        } else {
+            self.created.get_mut(name).ok_or(PutError::NoSuchKvs)?
+        };
+        space.put(key, value);
+        Ok(())
+    }
+
+    /// Limits count the final NUL of a client's buffer.
+    fn check(&self, key: &[u8], value: &[u8]) -> Result<(), PutError> {
+        if key.is_empty() {
+            return Err(PutError::KeyEmpty);
+        }
+        if key.len() >= self.keylen_max {
+            return Err(PutError::KeyTooLong);
+        }
+        if key.starts_with(b"PMI_") {
+            return Err(PutError::KeyReserved);
+        }
+        if value.len() >= self.vallen_max {
+            return Err(PutError::ValueTooLong);
+        }
+        Ok(())
+    }
+
+    /// Creates an empty space for `rank`, with a name that no other rank can get, and returns the name.
+    pub(crate) fn create(&mut self, rank: Rank) -> String {
+        let name = format!("{}.{rank}.{}", self.own_name, self.created_count);
+        self.created_count += 1;
+        self.created.insert(Bytes::copy_from_slice(name.as_bytes()), Kvs::default());
+        name
+    }
+
+    /// Forgets a created space on this agent; false when there is none of that name.
+    pub(crate) fn destroy(&mut self, name: &[u8]) -> bool {
+        self.created.remove(name).is_some()
+    }
+
+    /// What the local tasks have put since the last call, for the other nodes.
+    pub(crate) fn take_pending(&mut self) -> Bytes {
+        let mut out = BytesMut::new();
+        self.own.take_pending(&[], &mut out);
+        for (name, space) in &mut self.created {
+            space.take_pending(name, &mut out);
+        }
+        out.freeze()
+    }
+
+    /// Adds all pairs that an exchange brought, or none when they are garbled.
+    pub(crate) fn merge(&mut self, pairs: Bytes) -> Result<(), PairError> {
+        let pairs = Pairs::new(pairs);
+        pairs.clone().try_for_each(|pair| pair.map(drop))?;
+        for pair in pairs {
+            let pair = pair?;
+            let space = if pair.space.is_empty() {
+                &mut self.own
+            } else {
+                self.created.entry(pair.space).or_default()
+            };
+            space.merge(pair.key_value, pair.key_bytes);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! The environment of a task that may speak PMI (`reference/pmi1.md` §2).
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use model::Rank;
+
+/// What the variables of one task are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskEnv<'a> {
+    /// The task's end of its connection.
+    pub fd: i32,
+    /// Its rank.
+    pub rank: Rank,
+    /// Tasks in the job.
+    pub size: u32,
+    /// Its number among the job's tasks on this node.
+    pub local_rank: u32,
+    /// The job's tasks on this node.
+    pub local_size: u32,
+    /// The name by which the other nodes reach this one, if it has any: MPICH puts it into its cards.
+    pub host_name: Option<&'a str>,
+}
+
+impl TaskEnv<'_> {
+    /// The variables to set, after those of an outer job are gone.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        let numbers = [
+            ("PMI_FD", self.fd.to_string()),
+            ("PMI_RANK", self.rank.to_string()),
+            ("PMI_SIZE", self.size.to_string()),
+            ("MPI_LOCALRANKID", self.local_rank.to_string()),
+            ("MPI_LOCALNRANKS", self.local_size.to_string()),
+        ];
+        let host_name = self.host_name.map(|name| ("PMI_HOSTNAME", name.to_string()));
+        numbers.into_iter().chain(host_name).collect()
+    }
+}
+
+/// Whether the variable called `name` would tell a task that it belongs to the job in which the front
+/// end itself was started. MCA parameters are the user's settings, and stay.
+pub fn is_of_outer_job(name: &[u8]) -> bool {
+    let has_prefix = |prefixes: &[&str]| prefixes.iter().any(|p| name.starts_with(p.as_bytes()));
+    has_prefix(OUTER_PREFIXES) && (!has_prefix(USER_PREFIXES) || has_prefix(OUTER_MCA_PREFIXES))
+}
+
+const USER_PREFIXES: &[&str] = &["OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_"];
+
+/// Parameters that Open MPI's launchers set themselves (`reference/frameworks-env.md`).
+const OUTER_MCA_PREFIXES: &[&str] =
+    &["OMPI_MCA_orte_", "OMPI_MCA_ess_base_", "OMPI_MCA_initial_wdir", "OMPI_MCA_num_procs"];
+
+/// Prefixes, of which some are whole names.
+const OUTER_PREFIXES: &[&str] = &[
+    "PMI_",
+    "PMI2_",
+    "PMIX_",
+    "PRTE_",
+    "OMPI_",
+    "HYDI_CONTROL_FD",
+    "HYDRA_BSTRAP_",
+    "MPI_LOCALRANKID",
+    "MPI_LOCALNRANKS",
+    "I_MPI_HYDRA_UUID",
+    "I_MPI_INFO_",
+    "I_MPI_PIN_INFO",
+    "I_MPI_PIN_MAPPING",
+    "MPIRUN_",
+    "MPISPAWN_",
+    "MV2_COMM_WORLD_",
+    "MV2_NODE_ID",
+    "MV2_NUM_NODES_IN_JOB",
+];

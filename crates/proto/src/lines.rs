@@ -1,0 +1,134 @@
+//! Cuts one task's output stream into pieces that are whole lines wherever possible.
+//!
+//! A line goes out whole up to [`PIECE_BYTES_MAX`]; an unfinished one when nothing has followed it
+//! for [`QUIET`], or at the end. So lines of different tasks mix only where a task leaves a line
+//! unfinished. Data that ends with a newline is passed on without a copy.
+
+use core::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use model::Time;
+
+/// The largest piece, in bytes: one frame.
+pub const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// How long an unfinished line is held back, hoping for its rest: longer than a program pauses
+/// within a line that it prints in parts, shorter than a person at a prompt notices.
+pub const QUIET: Duration = Duration::from_millis(50);
+
+/// One stream of one task.
+#[derive(Debug, Default)]
+pub struct Lines {
+    offset: u64,
+    rest: BytesMut,
+    flush_at: Option<Time>,
+}
+
+impl Lines {
+    /// Handles more output; `emit` gets each piece with the number of bytes that went before it.
+    pub fn on_data(&mut self, now: Time, data: Bytes, mut emit: impl FnMut(u64, Bytes)) {
+        let whole = match memchr::memrchr(b'\n', &data) {
+            Some(newline) => newline + 1,
+            None => 0,
+        };
+        let tail = data.slice(whole..);
+        if whole > 0 {
+            self.emit_whole(data.slice(..whole), &mut emit);
+        }
+        self.rest.extend_from_slice(&tail);
+        while self.rest.len() >= PIECE_BYTES_MAX {
+            let piece = self.rest.split_to(PIECE_BYTES_MAX).freeze();
+            self.emit(piece, &mut emit);
+        }
+        self.flush_at = (!self.rest.is_empty()).then(|| now + QUIET);
+    }
+
+    /// Gives out an unfinished line: the stream was quiet, has ended, or memory is short.
+    pub fn flush(&mut self, mut emit: impl FnMut(u64, Bytes)) {
+        self.flush_at = None;
+        if !self.rest.is_empty() {
+            let piece = self.rest.split().freeze();
+            self.emit(piece, &mut emit);
+        }
+    }
+
+    /// When to call [`Lines::flush`].
+    pub fn flush_at(&self) -> Option<Time> {
+        self.flush_at
+    }
+
+    /// Bytes held back.
+    pub fn held(&self) -> usize {
+        self.rest.len()
+    }
+
+    fn emit_whole(&mut self, lines: Bytes, emit: &mut impl FnMut(u64, Bytes)) {
+        let mut lines = if self.rest.is_empty() {
+            lines
+        } else {
+            self.rest.extend_from_slice(&lines);
+            self.rest.split().freeze()
+        };
+        while lines.len() > PIECE_BYTES_MAX {
+            let cut = memchr::memrchr(b'\n', &lines[..PIECE_BYTES_MAX])
+                .map_or(PIECE_BYTES_MAX, |newline| newline + 1);
+            let piece = lines.split_to(cut);
+            self.emit(piece, emit);
+        }
+        self.emit(lines, emit);
+    }
+
+    fn emit(&mut self, piece: Bytes, emit: &mut impl FnMut(u64, Bytes)) {
+        let offset = self.offset;
+        self.offset += piece.len() as u64;
+        emit(offset, piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn a_line_in_two_parts_goes_out_once_and_whole() {
+        let mut lines = Lines::default();
+        assert_eq!(feed(&mut lines, b"one\ntw"), [(0, b"one\n".to_vec())]);
+        assert_eq!(feed(&mut lines, b"o\n"), [(4, b"two\n".to_vec())]);
+        assert_eq!(lines.flush_at(), None);
+    }
+
+    #[test]
+    fn an_unfinished_line_waits_for_quiet_and_then_goes_out() {
+        let mut lines = Lines::default();
+        assert_eq!(feed(&mut lines, b"name? "), []);
+        assert_eq!(lines.flush_at(), Some(Time::ZERO + QUIET));
+        let mut out = vec![];
+        lines.flush(|offset, piece| out.push((offset, piece.to_vec())));
+        assert_eq!(out, [(0, b"name? ".to_vec())]);
+    }
+
+    #[test]
+    fn a_piece_is_never_longer_than_a_frame_and_is_cut_at_a_newline_if_there_is_one() {
+        let mut line = vec![b'x'; 40_000];
+        line.push(b'\n');
+        let mut lines = Lines::default();
+        let pieces = feed(&mut lines, &[&line[..], &line[..], b"y"].concat());
+        assert_eq!(pieces.iter().map(|(_, piece)| piece.len()).collect::<Vec<_>>(), [40_001; 2]);
+
+        let mut lines = Lines::default();
+        let pieces = feed(&mut lines, &vec![b'x'; 150_000]);
+        assert_eq!(pieces.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 65_536]);
+        assert_eq!(lines.held(), 150_000 - 2 * 65_536);
+    }
+
+    fn feed(lines: &mut Lines, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
+        let mut out = vec![];
+        lines.on_data(Time::ZERO, Bytes::copy_from_slice(data), |offset, piece| {
+            out.push((offset, piece.to_vec()));
+        });
+        out
+    }
+}

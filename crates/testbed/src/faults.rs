@@ -1,0 +1,190 @@
+//! What can be done to a host. Everything here is undone by [`Testbed::heal`], death excepted.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::delay::DelayLine;
+use crate::{Sshd, Testbed, TestbedError, clock, command, network};
+
+/// How long a killed host's processes may take to end.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// What has been done to hosts, by index, as far as it has to be kept.
+#[derive(Debug, Default)]
+pub(crate) struct Hurt {
+    mute: BTreeMap<usize, TcpListener>,
+    delayed: BTreeMap<usize, DelayLine>,
+    black_holes: BTreeMap<usize, ()>,
+}
+
+impl Testbed {
+    /// Pulls the host's cable: frames to and from it are lost, and connection attempts fail once
+    /// its hardware address cannot be found.
+    pub fn cut(&self, host: &str) -> Result<(), TestbedError> {
+        self.switch_ip(&format!("link set {} down\n", network::port(self.index(host)?)))
+    }
+
+    /// Like [`Testbed::cut`], but connection attempts get no answer at all, for as long as they
+    /// care to wait.
+    pub fn black_hole(&self, host: &str) -> Result<(), TestbedError> {
+        let index = self.index(host)?;
+        let (address, hardware) = (network::address(index), network::hardware_address(index));
+        self.on_all_others(
+            index,
+            &format!("neighbor replace {address} lladdr {hardware} dev eth0 nud permanent\n"),
+        )?;
+        self.hurt().black_holes.insert(index, ());
+        self.cut(host)
+    }
+
+    /// Delays every frame that the host sends by `delay`, so that a round trip between two
+    /// delayed hosts takes twice that. Zero takes the delay away.
+    pub fn delay(&self, host: &str, delay: Duration) -> Result<(), TestbedError> {
+        let index = self.index(host)?;
+        let line = self.hurt().delayed.remove(&index);
+        if let Some(line) = line {
+            drop(line);
+            self.switch_ip(&DelayLine::removal_batch(index))?;
+        }
+        if delay.is_zero() {
+            return Ok(());
+        }
+        self.switch_ip(&DelayLine::insertion_batch(index))?;
+        let sockets = in_network_namespace(self.switch_pid(), || DelayLine::open(index))?;
+        let line = DelayLine::start(sockets, delay)?;
+        self.hurt().delayed.insert(index, line);
+        Ok(())
+    }
+
+    /// Delays the frames of all hosts and of the head.
+    pub fn delay_all(&self, delay: Duration) -> Result<(), TestbedError> {
+        self.names().iter().try_for_each(|host| self.delay(host, delay))
+    }
+
+    /// Ends the host's sshd, so that connections to it are refused. Open ones live on.
+    pub fn stop_sshd(&self, host: &str) -> Result<(), TestbedError> {
+        let file = self.run_dir().join(format!("sshd/{host}.pid"));
+        let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
+        let pid = text.trim().parse().map_err(|_| TestbedError::Tool {
+            what: format!("finding the sshd of {host}"),
+            said: text.clone(),
+        })?;
+        self.signal(host, pid, "KILL")?;
+        // Only a sshd that ends by itself removes its file.
+        remove(&file)
+    }
+
+    /// Starts, or starts again, the host's sshd with these manners.
+    pub fn start_sshd(&self, host: &str, manner: Sshd) -> Result<(), TestbedError> {
+        let index = self.index(host)?;
+        drop(self.hurt().mute.remove(&index));
+        self.stop_sshd(host)?;
+        command::check("starting sshd", &mut self.sshd_command(host, manner)?)?;
+        self.wait_for_sshd(host)
+    }
+
+    /// Puts a listener in sshd's place that accepts connections and never says a word.
+    pub fn mute_sshd(&self, host: &str) -> Result<(), TestbedError> {
+        let index = self.index(host)?;
+        self.stop_sshd(host)?;
+        let listener = in_network_namespace(self.pid(host)?, || {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, 22)).map_err(|source| TestbedError::System {
+                doing: format!("listen on port 22 of {host}"),
+                source,
+            })
+        })?;
+        self.hurt().mute.insert(index, listener);
+        Ok(())
+    }
+
+    /// Ends all processes of the host at once, as a crash does whose kernel still closes its
+    /// connections. The host does not come back.
+    pub fn kill_host(&self, host: &str) -> Result<(), TestbedError> {
+        let pid = self.pid(host)?;
+        let first = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(first) = first {
+            rustix::process::kill_process(first, rustix::process::Signal::KILL).map_err(|e| {
+                TestbedError::System { doing: format!("kill host {host}"), source: e.into() }
+            })?;
+        }
+        let gone = || !Path::new(&format!("/proc/{pid}/ns/net")).exists();
+        if clock::wait_until(KILL_LIMIT, gone) {
+            return Ok(());
+        }
+        let what = format!("the processes of {host} end");
+        Err(TestbedError::Late { what, limit_ms: KILL_LIMIT.as_millis() })
+    }
+
+    /// Cuts the host off and then ends it, as a power failure does: nobody is told.
+    pub fn power_off(&self, host: &str) -> Result<(), TestbedError> {
+        self.cut(host)?;
+        self.kill_host(host)
+    }
+
+    /// Undoes everything that was done to the host's link and sshd.
+    pub fn heal(&self, host: &str) -> Result<(), TestbedError> {
+        let index = self.index(host)?;
+        self.delay(host, Duration::ZERO)?;
+        if self.hurt().black_holes.remove(&index).is_some() {
+            let address = network::address(index);
+            self.on_all_others(index, &format!("neighbor del {address} dev eth0\n"))?;
+        }
+        self.switch_ip(&format!("link set {} up\n", network::port(index)))?;
+        self.start_sshd(host, Sshd::Willing)
+    }
+
+    fn hurt(&self) -> std::sync::MutexGuard<'_, Hurt> {
+        self.hurt.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn switch_ip(&self, batch: &str) -> Result<(), TestbedError> {
+        let mut ip = network::in_network_of(self.switch_pid(), "ip");
+        command::check_with_input("changing the switch", ip.args(["-batch", "-"]), batch).map(drop)
+    }
+
+    /// Runs `ip` with `batch` on every living host but one.
+    fn on_all_others(&self, index: usize, batch: &str) -> Result<(), TestbedError> {
+        for (other, name) in self.names().iter().enumerate() {
+            let pid = self.pid(name)?;
+            if other == index || !Path::new(&format!("/proc/{pid}/ns/net")).exists() {
+                continue;
+            }
+            let mut ip = network::in_network_of(pid, "ip");
+            command::check_with_input("changing a host", ip.args(["-batch", "-"]), batch)?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs `work` on a thread that has entered the network namespace of process `pid`. Sockets that
+/// it opens stay there.
+fn in_network_namespace<T: Send>(
+    pid: u32,
+    work: impl FnOnce() -> Result<T, TestbedError> + Send,
+) -> Result<T, TestbedError> {
+    let system = |source| TestbedError::System { doing: "enter a network".to_owned(), source };
+    let namespace = fs::File::open(format!("/proc/{pid}/ns/net")).map_err(system)?;
+    let enter = move || {
+        use std::os::fd::AsFd;
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(|e| system(e.into()))?;
+        work()
+    };
+    std::thread::scope(|scope| match scope.spawn(enter).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+fn remove(file: &Path) -> Result<(), TestbedError> {
+    fs::remove_file(file).map_err(|source| TestbedError::File {
+        doing: "remove",
+        path: file.to_owned(),
+        source,
+    })
+}

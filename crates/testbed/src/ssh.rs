@@ -1,0 +1,110 @@
+//! Keys and configuration for real sshds and for the clients that talk to them.
+//!
+//! All of it lives in the testbed's own file system. The client configuration replaces the
+//! system-wide file within the testbed, so that a plain `ssh n3` works there, with host keys
+//! checked, while nobody's `~/.ssh` is read for keys or written to.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::testbed::RUN_DIR;
+use crate::{TestbedError, command};
+
+/// How a host's sshd is to behave.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Sshd {
+    /// Lets the testbed's user key in.
+    Willing,
+    /// Shows a host key that no client knows.
+    WrongHostKey,
+    /// Knows no user key, and asks for no password: permission is denied.
+    NoUserKey,
+    /// Knows no user key, and asks for a password.
+    AsksPassword,
+    /// Admits one connection that is not authenticated yet, and refuses all others.
+    OneStartup,
+}
+
+impl Sshd {
+    /// Options that come before the configuration file, so that they win.
+    pub(crate) fn options(self) -> &'static [&'static str] {
+        match self {
+            Sshd::Willing => &[],
+            Sshd::WrongHostKey => &["-o", "HostKey=/run/testbed/unknown_key"],
+            Sshd::NoUserKey => &["-o", "AuthorizedKeysFile=none"],
+            Sshd::AsksPassword => &[
+                "-o",
+                "AuthorizedKeysFile=none",
+                "-o",
+                "PasswordAuthentication=yes",
+                "-o",
+                "PermitRootLogin=yes",
+            ],
+            Sshd::OneStartup => &["-o", "MaxStartups=1:100:1"],
+        }
+    }
+}
+
+/// Writes keys and configuration below `dir`, which is [`RUN_DIR`] as seen from outside.
+pub(crate) fn write_files(dir: &Path, max_startups: &str) -> Result<(), TestbedError> {
+    for key in ["user_key", "host_key", "unknown_key"] {
+        make_key(&dir.join(key))?;
+    }
+    let host_key = read(&dir.join("host_key.pub"))?;
+    write(&dir.join("known_hosts"), &format!("* {host_key}"))?;
+    write(&dir.join("authorized_keys"), &read(&dir.join("user_key.pub"))?)?;
+    write(&dir.join("ssh_config"), &client_config())?;
+    write(&dir.join("sshd_config"), &server_config(max_startups))
+}
+
+/// Reads a file of the testbed.
+pub(crate) fn read(path: &Path) -> Result<String, TestbedError> {
+    fs::read_to_string(path).map_err(|source| TestbedError::File {
+        doing: "read",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Writes a file of the testbed in place, since some of them are mounted elsewhere.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), TestbedError> {
+    fs::write(path, text).map_err(|source| TestbedError::File {
+        doing: "write",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn make_key(path: &Path) -> Result<(), TestbedError> {
+    let mut keygen = Command::new("ssh-keygen");
+    keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "testbed", "-f"]).arg(path);
+    command::check("making an ssh key", &mut keygen).map(drop)
+}
+
+fn client_config() -> String {
+    format!(
+        "Host *\n\
+         \x20   User root\n\
+         \x20   IdentityFile {RUN_DIR}/user_key\n\
+         \x20   IdentitiesOnly yes\n\
+         \x20   GlobalKnownHostsFile {RUN_DIR}/known_hosts\n\
+         \x20   UserKnownHostsFile {RUN_DIR}/known_hosts\n\
+         \x20   StrictHostKeyChecking yes\n"
+    )
+}
+
+fn server_config(max_startups: &str) -> String {
+    format!(
+        "Port 22\n\
+         HostKey {RUN_DIR}/host_key\n\
+         AuthorizedKeysFile {RUN_DIR}/authorized_keys\n\
+         UsePAM no\n\
+         UseDNS no\n\
+         PermitRootLogin prohibit-password\n\
+         PasswordAuthentication no\n\
+         KbdInteractiveAuthentication no\n\
+         PrintMotd no\n\
+         MaxStartups {max_startups}\n"
+    )
+}
