@@ -9,10 +9,11 @@ use std::path::Path;
 
 use bytes::Bytes;
 use model::AgentId;
-use os::ResolveError;
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 use wire::{JobFault, JobSpec};
+
+use crate::convert;
 
 /// Where programs are looked for when the job has no `PATH`.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -39,7 +40,7 @@ impl Command {
         let path_list = path_list(&spec.env);
         let program = os::which(name, path_list, dir).map_err(|error| JobFault::Program {
             agent,
-            errno: errno_of(&error),
+            errno: convert::resolve_errno(&error),
             words: error.to_string(),
         })?;
         Ok(Command {
@@ -99,15 +100,6 @@ fn enter_check(dir: &Path) -> Result<(), Errno> {
         return Err(Errno::NOTDIR);
     }
     rustix::fs::accessat(CWD, dir, Access::EXEC_OK, AtFlags::EACCESS)
-}
-
-fn errno_of(error: &ResolveError) -> i32 {
-    match error {
-        ResolveError::NotFound { .. } | ResolveError::Missing { .. } => Errno::NOENT.raw_os_error(),
-        ResolveError::NotExecutable { .. } => Errno::ACCESS.raw_os_error(),
-        ResolveError::Directory { .. } => Errno::ISDIR.raw_os_error(),
-        ResolveError::Other { source, .. } => source.raw_os_error().unwrap_or_default(),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Between the pure crates' words and `os`'s, which do not know each other.
 
+use bootstrap::{FailureKind, StartError};
 use model::{ExitStatus, Signal};
+use os::ResolveError;
+use rustix::io::Errno;
+use wire::ShellFailureKind;
 
 /// How a process ended, as messages say it.
 pub(crate) fn status(status: os::ExitStatus) -> ExitStatus {
@@ -32,4 +36,39 @@ pub(crate) fn spawn_errno(error: &os::SpawnError) -> i32 {
         | os::SpawnError::Exec { source, .. } => source,
     };
     source.raw_os_error().unwrap_or_default()
+}
+
+/// The error number of what kept a helper from running.
+pub(crate) fn start_errno(error: &StartError) -> i32 {
+    match error {
+        StartError::Resolve(error) => resolve_errno(error),
+        StartError::ZeroByte(_) => Errno::INVAL.raw_os_error(),
+        StartError::Pipes { source, .. } => source.raw_os_error().unwrap_or_default(),
+        StartError::Spawn { source, .. } => spawn_errno(source),
+    }
+}
+
+/// The error number that `execve` would have given.
+pub(crate) fn resolve_errno(error: &ResolveError) -> i32 {
+    match error {
+        ResolveError::NotFound { .. } | ResolveError::Missing { .. } => Errno::NOENT.raw_os_error(),
+        ResolveError::NotExecutable { .. } => Errno::ACCESS.raw_os_error(),
+        ResolveError::Directory { .. } => Errno::ISDIR.raw_os_error(),
+        ResolveError::Other { source, .. } => source.raw_os_error().unwrap_or_default(),
+    }
+}
+
+/// What a remote shell failed of, as messages say it.
+pub(crate) fn failure_kind(kind: FailureKind) -> ShellFailureKind {
+    match kind {
+        FailureKind::Busy => ShellFailureKind::Busy,
+        FailureKind::Refused => ShellFailureKind::Refused,
+        FailureKind::Unreachable => ShellFailureKind::Unreachable,
+        FailureKind::UnknownHost => ShellFailureKind::UnknownHost,
+        FailureKind::Auth => ShellFailureKind::Auth,
+        FailureKind::HostKey => ShellFailureKind::HostKey,
+        FailureKind::NoBinary => ShellFailureKind::NoBinary,
+        FailureKind::NotExecutable => ShellFailureKind::NotExecutable,
+        FailureKind::Killed(_) | FailureKind::Other(_) => ShellFailureKind::Other,
+    }
 }

@@ -234,13 +234,19 @@ impl<'a> Driver<'a> {
                 [head.input.poll_timeout(), head.front_end.poll_timeout()].into_iter().flatten().min()
             }
         };
-        let own = [self.links.poll_timeout(), self.sweeps.poll_timeout(), user];
+        let own = [
+            self.links.poll_timeout(),
+            self.helpers.poll_timeout(),
+            self.sweeps.poll_timeout(),
+            user,
+        ];
         let first = own.into_iter().flatten().chain(self.engine.poll_timeout()).min();
         first.map(|at| at.since(self.now()))
     }
 
     fn on_time(&mut self, now: Time) {
         self.links.on_time(now, &mut self.reactor);
+        self.helpers.on_time(now);
         if self.sweeps.poll_timeout().is_some_and(|at| at <= now) {
             self.sweep(now);
         }
@@ -353,7 +359,7 @@ impl<'a> Driver<'a> {
     fn perform(&mut self, now: Time, effect: Effect) {
         match effect {
             Effect::Start(start) => self.start(&start),
-            Effect::KillShell(start) => self.helpers.kill(start),
+            Effect::KillShell(start) => self.helpers.kill(now, start),
             Effect::Send { links, message } => {
                 self.links.send(&mut self.reactor, &links, &message);
             }
@@ -368,11 +374,7 @@ impl<'a> Driver<'a> {
                 self.reap();
                 self.sweep(now);
             }
-            Effect::ReadTask { job, rank, stream, on } => {
-                if let Some(task) = self.tasks.get(job, rank) {
-                    task.read_output(&mut self.reactor, stream, on);
-                }
-            }
+            Effect::ReadTasks(on) => self.tasks.read_output(&mut self.reactor, on),
             Effect::WriteTask { job, rank, data } => {
                 if let Some(task) = self.tasks.get(job, rank) {
                     task.write_stdin(&mut self.reactor, data);

@@ -130,11 +130,13 @@ impl Task {
     }
 
     /// Reads its output, or leaves it in the kernel.
-    pub(crate) fn read_output(&mut self, reactor: &mut Reactor, stream: Stream, on: bool) {
-        let Some(output) = &mut self.output[index(stream)] else { return };
+    pub(crate) fn read_output(&mut self, reactor: &mut Reactor, on: bool) {
         let interest = on.then_some(Interest::READ);
-        if output.wait_for(&reactor.poller, interest).is_err() {
-            self.output_ended(reactor, stream);
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let Some(output) = &mut self.output[index(stream)] else { continue };
+            if output.wait_for(&reactor.poller, interest).is_err() {
+                self.output_ended(reactor, stream);
+            }
         }
     }
 

@@ -71,6 +71,13 @@ impl Tasks {
         self.tasks.get_mut(&(job, rank))
     }
 
+    /// Reads what all tasks write, or leaves it in the kernel.
+    pub(crate) fn read_output(&mut self, reactor: &mut Reactor, on: bool) {
+        for task in self.tasks.values_mut() {
+            task.read_output(reactor, on);
+        }
+    }
+
     /// Sends a signal to all tasks of a job.
     pub(crate) fn signal(&self, job: JobId, signal: Signal) {
         for ((_, _), task) in self.of_job(job) {
@@ -157,7 +164,6 @@ fn fault_parts(fault: &JobFault) -> (i32, String) {
         | JobFault::Task { .. }
         | JobFault::Unfinalized { .. }
         | JobFault::Abort { .. }
-        | JobFault::Pmi { .. }
-        | JobFault::Barrier { .. } => (0, "prepare the job".to_owned()),
+        | JobFault::Pmi { .. } => (0, "prepare the job".to_owned()),
     }
 }
