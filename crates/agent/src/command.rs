@@ -69,7 +69,8 @@ impl Command {
     /// The job's environment with `own` in the place of variables of the same names.
     pub(crate) fn env<'a>(&'a self, own: &'a [CString]) -> Vec<&'a CStr> {
         let names: Vec<&[u8]> = own.iter().map(|variable| name_of(variable.as_bytes())).collect();
-        let base = self.env.iter().filter(|variable| !names.contains(&name_of(variable.as_bytes())));
+        let base =
+            self.env.iter().filter(|variable| !names.contains(&name_of(variable.as_bytes())));
         base.chain(own).map(CString::as_c_str).collect()
     }
 }

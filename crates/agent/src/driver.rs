@@ -230,9 +230,10 @@ impl<'a> Driver<'a> {
         let user = match &self.side {
             Side::Agent(_) => None,
             Side::Head(head) if head.input.is_ready() => Some(Time::ZERO),
-            Side::Head(head) => {
-                [head.input.poll_timeout(), head.front_end.poll_timeout()].into_iter().flatten().min()
-            }
+            Side::Head(head) => [head.input.poll_timeout(), head.front_end.poll_timeout()]
+                .into_iter()
+                .flatten()
+                .min(),
         };
         let own = [
             self.links.poll_timeout(),

@@ -133,9 +133,8 @@ impl Helpers {
         let hosts: Vec<&str> = start.agents.iter().map(|(_, name)| name.as_str()).collect();
         let first = hosts.first().copied().unwrap_or_default();
         let bootstrapper = plan.bootstrapper.for_host(first, &plan.hostname).clone();
-        let command = bootstrapper
-            .command(&hosts, &plan.program, &payload)
-            .map_err(HelperError::Command)?;
+        let command =
+            bootstrapper.command(&hosts, &plan.program, &payload).map_err(HelperError::Command)?;
         let helper = bootstrap::start(&command).map_err(HelperError::Start)?;
         Helper::new(reactor, start.start, bootstrapper, helper).map_err(HelperError::Watch)
     }

@@ -10,7 +10,9 @@ use model::{AgentId, Time};
 use os::net::{self, LinkTimes};
 use os::stream::{self, WriteOutcome};
 use os::{Interest, Ready};
-use wire::{Channel, ChannelError, Established, Frame, FrameError, Handshake, Inbox, Message, Outbox};
+use wire::{
+    Channel, ChannelError, Established, Frame, FrameError, Handshake, Inbox, Message, Outbox,
+};
 
 use crate::reactor::{Reactor, Shared, Watched};
 use crate::source::Source;
@@ -230,7 +232,11 @@ impl Link {
     }
 
     /// Reports messages that came together with the handshake's last bytes.
-    pub(crate) fn report_early(&mut self, reactor: &mut Reactor, id: LinkId) -> Result<(), LinkError> {
+    pub(crate) fn report_early(
+        &mut self,
+        reactor: &mut Reactor,
+        id: LinkId,
+    ) -> Result<(), LinkError> {
         match &mut self.state {
             State::Up { inbox, .. } => report_all(reactor, inbox, id).map(|_| ()),
             State::Connecting(_)

@@ -215,12 +215,7 @@ impl Links {
         }
     }
 
-    fn accept(
-        &mut self,
-        now: Time,
-        reactor: &Reactor,
-        fd: std::os::fd::OwnedFd,
-    ) -> io::Result<()> {
+    fn accept(&mut self, now: Time, reactor: &Reactor, fd: std::os::fd::OwnedFd) -> io::Result<()> {
         self.unproven.retain(|(_, id)| self.links.get(id).is_some_and(Link::is_unproven));
         if self.unproven.len() >= UNPROVEN_MAX {
             let (_, oldest) = self.unproven.remove(0);

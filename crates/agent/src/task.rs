@@ -190,12 +190,7 @@ impl Task {
         reactor.report(Input::TaskExited { job, rank, status: convert::status(status) });
     }
 
-    fn watch(
-        &mut self,
-        poller: &Poller,
-        stdin: Option<OwnedFd>,
-        pmi: OwnedFd,
-    ) -> io::Result<()> {
+    fn watch(&mut self, poller: &Poller, stdin: Option<OwnedFd>, pmi: OwnedFd) -> io::Result<()> {
         for output in self.output.iter_mut().flatten() {
             output.wait_for(poller, Some(Interest::READ))?;
         }
@@ -315,8 +310,12 @@ impl Pipes {
     /// Our ends do not block, the task's do.
     fn open(with_stdin: bool) -> io::Result<Pipes> {
         let stdin = with_stdin.then(stream::pipe).transpose()?;
-        let pipes =
-            Pipes { stdin, stdout: stream::pipe()?, stderr: stream::pipe()?, pmi: stream::socket_pair()? };
+        let pipes = Pipes {
+            stdin,
+            stdout: stream::pipe()?,
+            stderr: stream::pipe()?,
+            pmi: stream::socket_pair()?,
+        };
         if let Some(stdin) = &pipes.stdin {
             stream::set_nonblocking(&stdin.write)?;
         }

@@ -100,7 +100,12 @@ impl Tasks {
     }
 
     /// Handles the end of a process that may be a task's. Returns whether it was.
-    pub(crate) fn on_reaped(&mut self, reactor: &mut Reactor, pid: Pid, status: ExitStatus) -> bool {
+    pub(crate) fn on_reaped(
+        &mut self,
+        reactor: &mut Reactor,
+        pid: Pid,
+        status: ExitStatus,
+    ) -> bool {
         let Some((job, rank)) = self.by_pid.remove(&pid) else { return false };
         if let Some(task) = self.tasks.get_mut(&(job, rank)) {
             task.on_reaped(reactor, status);

@@ -205,7 +205,8 @@ fn file_type(stream: Stream) -> Option<FileType> {
 }
 
 fn same_file() -> bool {
-    let identity = |stream| rustix::fs::fstat(standard(stream)).map(|stat| (stat.st_dev, stat.st_ino));
+    let identity =
+        |stream| rustix::fs::fstat(standard(stream)).map(|stat| (stat.st_dev, stat.st_ino));
     let (stdout, stderr) = (identity(Stream::Stdout), identity(Stream::Stderr));
     stdout.is_ok() && stdout == stderr
 }
