@@ -4,6 +4,6 @@ use std::error::Error;
 
 /// The error, and behind colons what caused it.
 pub fn error_chain(error: &dyn Error) -> String {
-    let sources = std::iter::successors(error.source(), |source| source.source());
+    let sources = std::iter::successors(error.source(), |&source| source.source());
     sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }
