@@ -111,11 +111,6 @@ impl Task {
         self.pid
     }
 
-    /// Whether its process has this number.
-    pub(crate) fn is_process(&self, pid: Pid) -> bool {
-        self.is_running && self.pid == pid
-    }
-
     /// Sends `signal` to its process group, while its leader is not reaped: later the number may be
     /// another's.
     pub(crate) fn signal(&self, signal: Signal) {
