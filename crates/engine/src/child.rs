@@ -30,8 +30,6 @@ pub(crate) struct Child {
     pub(crate) first_start: Time,
     pub(crate) silence: Silence,
     pub(crate) grants: Grants,
-    /// Whether its subtree has ended its part of the job.
-    pub(crate) done: bool,
 }
 
 /// How far a child has come.
@@ -82,7 +80,6 @@ impl Child {
             first_start: now,
             silence: Silence::new(now),
             grants: Grants::new(0),
-            done: false,
         }
     }
 

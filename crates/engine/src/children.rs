@@ -5,17 +5,15 @@
 //! A child that is up and whose link or shell ends is given a moment to explain itself: the other
 //! of the two usually says more.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, IdSet, Time};
-use proto::{Event, Grants, Silence, Ticker};
-use wire::{
-    AgentLoss, Hello, LossCause, Message, StartCause, StartFailure, Stats, StatusRuns, Welcome,
-};
+use model::{AgentId, IdSet, StatusRuns};
+use proto::{Event, Grants, Silence};
+use wire::{AgentLoss, Hello, LossCause, Message, StartCause, StartFailure, Stats, Welcome};
 
 use crate::child::{Child, ChildState, Failure, back_off};
 use crate::engine::Engine;

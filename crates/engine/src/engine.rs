@@ -189,7 +189,9 @@ impl Engine {
                 self.credit.on_grant(bytes);
                 self.send_output();
             }
-            Input::OutputClosed(stream) => self.govern(|head, out| head.on_output_closed(stream, out)),
+            Input::OutputClosed(stream) => {
+                self.govern(|head, out| head.on_output_closed(stream, out))
+            }
             Input::UserSignal(signal) => self.govern(|head, out| head.on_user_signal(signal, out)),
             Input::Resumed => self.govern(|head, out| head.on_resumed(out)),
         }
@@ -267,14 +269,8 @@ impl Engine {
             let name = names.next().unwrap_or_default();
             let size = usize::try_from(branch.below.len()).unwrap_or(usize::MAX);
             let below_names = names.by_ref().take(size).collect();
-            let child = Child::new(
-                self.now,
-                branch.child,
-                name,
-                branch.below,
-                below_names,
-                branch.tree,
-            );
+            let child =
+                Child::new(self.now, branch.child, name, branch.below, below_names, branch.tree);
             self.waiting.push_back(branch.child);
             self.children.insert(branch.child, child);
         }
@@ -452,7 +448,9 @@ impl Engine {
 
     fn on_alive(&mut self, link: LinkId) {
         match &mut self.above {
-            Above::Parent { link: uplink, silence } if *uplink == link => silence.on_heard(self.now),
+            Above::Parent { link: uplink, silence } if *uplink == link => {
+                silence.on_heard(self.now)
+            }
             Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
                 if let Some(&agent) = self.links.get(&link) {
                     self.child_heard(agent);
@@ -485,6 +483,9 @@ impl Engine {
             let signal = if on { Signal::STOP } else { Signal::CONT };
             let job = job.spec.job;
             self.signal_tasks(job, signal);
+        }
+        if self.is_head() && on {
+            self.effects.push_back(Effect::SuspendSelf);
         }
     }
 

@@ -29,7 +29,11 @@ const ENOENT: i32 = 2;
 pub fn of_fault(fault: &JobFault) -> u8 {
     match fault {
         JobFault::Program { errno, .. } | JobFault::Spawn { errno, .. } => {
-            if *errno == ENOENT { NOT_FOUND } else { CANNOT_RUN }
+            if *errno == ENOENT {
+                NOT_FOUND
+            } else {
+                CANNOT_RUN
+            }
         }
         JobFault::Directory { .. } => CANNOT_RUN,
         JobFault::Task { status, .. } => status.code(),

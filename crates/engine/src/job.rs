@@ -37,6 +37,8 @@ pub(crate) struct Job {
     reading: bool,
     /// When some task's unfinished line may be due.
     flush_at: Option<Time>,
+    /// When some task may have to be taken for a deserter.
+    check_at: Option<Time>,
     input: Grants,
     reported: bool,
 }
@@ -48,6 +50,8 @@ struct Task {
     spawned: bool,
     ended: Option<ExitStatus>,
     streams: [TaskStream; 2],
+    /// When it counts as having left the job, since its PMI connection is closed and it still runs.
+    deserted_at: Option<Time>,
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +80,9 @@ const SPAWN_BATCH: usize = 16;
 /// Faults of tasks that one member reports; all statuses arrive at the end.
 const FAULTS_MAX: u32 = 16;
 
+/// A task that ends closes its PMI connection first; its status, which says more, may take so long.
+const EXIT_FOLLOWS_MAX: Duration = Duration::from_secs(1);
+
 /// Unfinished lines that one member holds, in bytes, before it gives them out as they are.
 const HELD_BYTES_MAX: usize = 4 << 20;
 
@@ -88,11 +95,12 @@ impl Job {
         node: Option<NodeId>,
         children: impl Iterator<Item = AgentId>,
     ) -> Job {
-        let ranks: Vec<Rank> = node.map(|node| spec.map.ranks_on(node).collect()).unwrap_or_default();
+        let ranks: Vec<Rank> =
+            node.map(|node| spec.map.ranks_on(node).iter().map(Rank).collect()).unwrap_or_default();
         let children: BTreeSet<AgentId> = children.collect();
         let mut info = pmi::JobInfo::new(
             spec.kvsname.clone(),
-            spec.map.tasks(),
+            spec.map.len(),
             ranks.iter().map(|rank| pmi::LocalTask { rank: *rank, appnum: 0 }).collect(),
         );
         info.universe_size = spec.universe_size;
@@ -112,6 +120,7 @@ impl Job {
             output: VecDeque::new(),
             reading: true,
             flush_at: None,
+            check_at: None,
             input: Grants::new(INPUT_BYTES),
             reported: false,
             spec,
@@ -131,7 +140,7 @@ impl Job {
 
     pub(crate) fn timeout(&self) -> Option<Time> {
         let kill_at = self.stopping.as_ref().and_then(|stopping| stopping.kill_at);
-        [self.flush_at, kill_at].into_iter().flatten().min()
+        [self.flush_at, self.check_at, kill_at].into_iter().flatten().min()
     }
 
     fn id(&self) -> JobId {
@@ -247,7 +256,8 @@ impl Engine {
 
     fn after_task_end(&mut self) {
         let Some(job) = &mut self.job else { return };
-        if job.launched && job.has_tasks() && job.tasks_have_ended() && job.sweep == Sweep::NotAsked {
+        if job.launched && job.has_tasks() && job.tasks_have_ended() && job.sweep == Sweep::NotAsked
+        {
             job.sweep = Sweep::Asked;
             job.fence.on_local_end();
             let id = job.id();
@@ -329,12 +339,7 @@ impl Engine {
 
     pub(crate) fn on_task_pmi_closed(&mut self, rank: Rank) {
         let Some(job) = &mut self.job else { return };
-        let active = job.pmi.state(rank) == pmi::ClientState::Active;
-        let runs = job.tasks.get(&rank).is_some_and(|task| task.ended.is_none());
         job.pmi.on_closed(rank);
-        // The connection of a task that ends closes with it; its status, which says more, is on its
-        // way. A task that closes it and lives on has left its job in the lurch.
-        let _ = (active, runs);
         self.drain_pmi();
     }
 
@@ -364,7 +369,12 @@ impl Engine {
                     self.task_fault(JobFault::Pmi { rank, words });
                 }
                 pmi::Effect::ClosedActive { rank } => {
-                    let _ = rank;
+                    if let Some(task) = job.tasks.get_mut(&rank).filter(|t| t.ended.is_none()) {
+                        let deserted_at = self.now + EXIT_FOLLOWS_MAX;
+                        task.deserted_at = Some(deserted_at);
+                        job.check_at =
+                            Some(job.check_at.map_or(deserted_at, |at| at.min(deserted_at)));
+                    }
                 }
             }
         }
@@ -448,7 +458,9 @@ impl Engine {
         let Some(job) = &mut self.job else { return };
         let id = job.spec.job;
         for (rank, task) in &mut job.tasks {
-            for (stream, state) in [Stream::Stdout, Stream::Stderr].into_iter().zip(&mut task.streams) {
+            for (stream, state) in
+                [Stream::Stdout, Stream::Stderr].into_iter().zip(&mut task.streams)
+            {
                 if is_due(&state.lines) {
                     state.lines.flush(|offset, data| {
                         let output = Output { job: id, rank: *rank, stream, offset, data };
@@ -538,9 +550,8 @@ impl Engine {
     fn link_towards(&self, rank: Rank) -> Option<crate::LinkId> {
         let agent = self.job.as_ref()?.spec.map.node_of(rank)?.agent();
         let below = self.children.range(..=agent).next_back();
-        let owner = |child: &&crate::child::Child| {
-            child.agent == agent || child.below.contains(agent.0)
-        };
+        let owner =
+            |child: &&crate::child::Child| child.agent == agent || child.below.contains(agent.0);
         let child = below.map(|(_, child)| child).filter(owner);
         child.or_else(|| self.children.values().find(owner)).and_then(|child| child.link)
     }
@@ -564,9 +575,37 @@ impl Engine {
             let id = job.id();
             self.signal_tasks(id, Signal::KILL);
         }
+        self.check_deserters();
         if self.job.as_ref().and_then(|job| job.flush_at).is_some_and(|at| at <= now) {
             self.flush_lines(|lines| lines.flush_at().is_some_and(|at| at <= now));
             self.send_output();
+        }
+    }
+}
+
+impl Engine {
+    /// Reports tasks that closed their PMI connection between init and finalize, and live on: the
+    /// others would wait for them for ever.
+    fn check_deserters(&mut self) {
+        let now = self.now;
+        let Some(job) = self.job.as_mut().filter(|job| job.check_at.is_some_and(|at| at <= now))
+        else {
+            return;
+        };
+        let mut deserters = Vec::new();
+        job.check_at = None;
+        for (rank, task) in &mut job.tasks {
+            match task.deserted_at.filter(|_| task.ended.is_none()) {
+                Some(at) if at <= now => {
+                    task.deserted_at = None;
+                    deserters.push(*rank);
+                }
+                Some(at) => job.check_at = Some(job.check_at.map_or(at, |check| check.min(at))),
+                None => {}
+            }
+        }
+        for rank in deserters {
+            self.task_fault(JobFault::Unfinalized { rank, status: None });
         }
     }
 }
@@ -577,7 +616,7 @@ fn task_env(job: &Job, rank: Rank) -> Vec<Bytes> {
     let env = pmi::TaskEnv {
         fd: PMI_FD,
         rank,
-        size: job.spec.map.tasks(),
+        size: job.spec.map.len(),
         local_rank: u32::try_from(local_rank).unwrap_or(u32::MAX),
         local_size: u32::try_from(job.tasks.len()).unwrap_or(u32::MAX),
         host_name: None,

@@ -42,6 +42,12 @@ impl Signal {
     pub const TERM: Signal = Signal(15);
     /// Resumes a stopped process.
     pub const CONT: Signal = Signal(18);
+    /// Stops a process, whatever it thinks of it.
+    pub const STOP: Signal = Signal(19);
+    /// Quits with a core dump: ^\.
+    pub const QUIT: Signal = Signal(3);
+    /// Nobody reads a pipe.
+    pub const PIPE: Signal = Signal(13);
     /// ^Z.
     pub const TSTP: Signal = Signal(20);
 }

@@ -25,54 +25,90 @@ pub struct PairError;
 /// Reads pairs one after the other.
 #[derive(Clone, Debug)]
 pub struct Pairs {
-    rest: Bytes,
-}
-
-impl Pairs {
-    /// Reads the pairs in `bytes`.
-    pub fn new(bytes: Bytes) -> Pairs {
-        Pairs { rest: bytes }
-    }
-
-    /// Appends one pair to `out`.
-    pub fn append(out: &mut BytesMut, space: &[u8], key: &[u8], value: &[u8]) {
-        for part in [space, key, value] {
-            append_length(out, part.len());
-        }
-        for part in [space, key, value] {
-            out.extend_from_slice(part);
-        }
-    }
-
-    fn read(&mut self) -> Option<Pair> {
-        let space_bytes = self.read_length()?;
-        let key_bytes = self.read_length()?;
-        let value_bytes = self.read_length()?;
-        let space = self.take(space_bytes)?;
-        let key_value = self.take(key_bytes.checked_add(value_bytes)?)?;
-        Some(Pair { space, key_value, key_bytes })
-    }
-
-    fn read_length(&mut self) -> Option<usize> {
-        let mut length = 0;
-        for shift in (0..LENGTH_BITS).step_by(7) {
-            let byte = *self.rest.first()?;
-            self.rest = self.rest.slice(1..);
-            length |= usize::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(length);
-            }
-        }
-        None
-    }
-
-    fn take(&mut self, bytes: usize) -> Option<Bytes> {
-        (bytes <= self.rest.len()).then(|| self.rest.split_to(bytes))
-    }
+    bytes: Bytes,
+    /// Where the next pair begins.
+    at: usize,
 }
 
 /// Four bytes a length, so no part is 256 MiB or more; a client's message is at most 1 MiB.
 const LENGTH_BITS: u32 = 28;
+
+impl Pairs {
+    /// Reads the pairs in `bytes`.
+    pub fn new(bytes: Bytes) -> Pairs {
+        Pairs { bytes, at: 0 }
+    }
+
+    /// Whether `bytes` are pairs from the first to the last.
+    pub fn check(bytes: &[u8]) -> Result<(), PairError> {
+        let mut at = 0;
+        while at < bytes.len() {
+            at = Extent::read(bytes, at).ok_or(PairError)?.end;
+        }
+        Ok(())
+    }
+
+    /// Appends one pair to `out`.
+    pub fn append(out: &mut BytesMut, space: &[u8], key: &[u8], value: &[u8]) {
+        let parts = [space, key, value];
+        parts.iter().for_each(|part| append_length(out, part.len()));
+        parts.iter().for_each(|part| out.extend_from_slice(part));
+    }
+}
+
+impl Iterator for Pairs {
+    type Item = Result<Pair, PairError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.bytes.len() {
+            return None;
+        }
+        let Some(extent) = Extent::read(&self.bytes, self.at) else {
+            self.at = self.bytes.len();
+            return Some(Err(PairError));
+        };
+        self.at = extent.end;
+        Some(Ok(Pair {
+            space: self.bytes.slice(extent.space..extent.key),
+            key_value: self.bytes.slice(extent.key..extent.end),
+            key_bytes: extent.value - extent.key,
+        }))
+    }
+}
+
+/// Where the parts of a pair begin, and where the last of them ends.
+struct Extent {
+    space: usize,
+    key: usize,
+    value: usize,
+    end: usize,
+}
+
+impl Extent {
+    /// Finds the parts of the pair that begins at `at`, all of which must be there.
+    fn read(bytes: &[u8], mut at: usize) -> Option<Extent> {
+        let space_bytes = read_length(bytes, &mut at)?;
+        let key_bytes = read_length(bytes, &mut at)?;
+        let value_bytes = read_length(bytes, &mut at)?;
+        let key = at.checked_add(space_bytes)?;
+        let value = key.checked_add(key_bytes)?;
+        let end = value.checked_add(value_bytes)?;
+        (end <= bytes.len()).then_some(Extent { space: at, key, value, end })
+    }
+}
+
+fn read_length(bytes: &[u8], at: &mut usize) -> Option<usize> {
+    let mut length = 0;
+    for shift in (0..LENGTH_BITS).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        length |= usize::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(length);
+        }
+    }
+    None
+}
 
 fn append_length(out: &mut BytesMut, mut length: usize) {
     assert!(length >> LENGTH_BITS == 0, "a part of a pair is no longer than a client's message");
@@ -85,19 +121,4 @@ fn append_length(out: &mut BytesMut, mut length: usize) {
 
 fn low_seven_bits(length: usize) -> u8 {
     length.to_le_bytes()[0] & 0x7f
-}
-
-impl Iterator for Pairs {
-    type Item = Result<Pair, PairError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let pair = self.read().ok_or(PairError);
-        if pair.is_err() {
-            self.rest.clear();
-        }
-        Some(pair)
-    }
 }

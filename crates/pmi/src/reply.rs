@@ -4,7 +4,7 @@ use core::fmt::{self, Write};
 
 use bytes::BytesMut;
 
-use crate::PutError;
+use crate::{JobInfo, PutError};
 
 /// The answer to everybody in a barrier.
 pub(crate) const BARRIER_OUT: &[u8] = b"cmd=barrier_out\n";
@@ -22,6 +22,7 @@ pub(crate) const UNPUBLISH_REFUSED: &[u8] =
 pub(crate) const SPAWN_REFUSED: &[u8] =
     b"cmd=spawn_result rc=-1 status=1 msg=spawn_not_supported\n";
 pub(crate) const KVS_DESTROYED: &[u8] = b"cmd=kvs_destroyed rc=0 msg=success\n";
+pub(crate) const KVS_NOT_DESTROYED: &[u8] = b"cmd=kvs_destroyed rc=-1 msg=kvs_not_found\n";
 
 /// Appends a line made of text and numbers.
 pub(crate) fn text(out: &mut BytesMut, line: fmt::Arguments<'_>) {
@@ -65,4 +66,10 @@ pub(crate) fn by_index(out: &mut BytesMut, index: usize, pair: Option<(&[u8], &[
         }
         None => parts(out, &[b"cmd=getbyidx_results rc=-1 reason=no_more_keyvals"]),
     }
+}
+
+/// Appends the answer to a `getbyidx` of a space that is not there.
+pub(crate) fn no_such_kvs_by_index(out: &mut BytesMut, kvsname: &[u8]) {
+    let name = kvsname.get(..JobInfo::KVSNAME_MAX).unwrap_or(kvsname);
+    parts(out, &[b"cmd=getbyidx_results rc=-1 reason=kvs_", name, b"_not_found"]);
 }

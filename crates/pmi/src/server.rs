@@ -304,7 +304,7 @@ impl Server {
         if self.spaces.destroy(kvsname) {
             self.reply(reply::KVS_DESTROYED);
         } else {
-            self.reply(b"cmd=kvs_destroyed rc=-1 msg=kvs_not_found\n");
+            self.reply(reply::KVS_NOT_DESTROYED);
         }
     }
 
@@ -312,7 +312,7 @@ impl Server {
         let index = usize::try_from(idx).unwrap_or(usize::MAX);
         match self.spaces.get(kvsname) {
             Some(space) => reply::by_index(&mut self.replies, index, space.by_index(index)),
-            None => self.reply(b"cmd=getbyidx_results rc=-1 reason=kvs_not_found\n"),
+            None => reply::no_such_kvs_by_index(&mut self.replies, kvsname),
         }
     }
 

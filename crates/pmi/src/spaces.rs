@@ -98,9 +98,8 @@ impl Spaces {
 
     /// Adds all pairs that an exchange brought, or none when they are garbled.
     pub(crate) fn merge(&mut self, pairs: Bytes) -> Result<(), PairError> {
-        let pairs = Pairs::new(pairs);
-        pairs.clone().try_for_each(|pair| pair.map(drop))?;
-        for pair in pairs {
+        Pairs::check(&pairs)?;
+        for pair in Pairs::new(pairs) {
             let pair = pair?;
             let space = if pair.space.is_empty() {
                 &mut self.own

@@ -70,4 +70,8 @@ const OUTER_PREFIXES: &[&str] = &[
     "MV2_COMM_WORLD_",
     "MV2_NODE_ID",
     "MV2_NUM_NODES_IN_JOB",
+    "PALS_",
+    "SLURM_LOCALID",
+    "SLURM_NODEID",
+    "SLURM_PROCID",
 ];

@@ -358,3 +358,19 @@ pub struct Stats {
     /// The longest time from the start of an agent to its joining, in microseconds.
     pub join_us_max: u64,
 }
+
+impl Stats {
+    /// Adds another subtree's counts.
+    pub fn merge(&mut self, other: &Stats) {
+        self.agents += other.agents;
+        for (sum, count) in self.messages.iter_mut().zip(other.messages) {
+            *sum += count;
+        }
+        for (sum, count) in self.bytes.iter_mut().zip(other.bytes) {
+            *sum += count;
+        }
+        self.links_max = self.links_max.max(other.links_max);
+        self.retries += other.retries;
+        self.join_us_max = self.join_us_max.max(other.join_us_max);
+    }
+}

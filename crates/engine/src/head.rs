@@ -1,0 +1,424 @@
+//! The head's government: who counts as a member, when the job starts, when it ends, with what
+//! status.
+//!
+//! Nothing is launched before every agent has joined and found the program: a node that can't take
+//! part must not cost a run that has had effects elsewhere. This takes one message up and one down
+//! the tree, which overlap with nothing but are small against one remote shell.
+//!
+//! Every node ends as joined or as failed with a cause. The first failure condemns the session, but
+//! the others get a moment to be told of in the same breath.
+
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use core::time::Duration;
+
+use bytes::Bytes;
+use model::{AgentId, IdSet, JobId, Rank, Signal, Time};
+use proto::Event;
+use wire::{AgentLoss, JobFault, JobSpec, Message, Output, StartCause, StartFailure, Stream};
+
+use crate::engine::Orders;
+use crate::job::INPUT_BYTES;
+use crate::{Effect, HeadConfig, Outcome, exit_code};
+
+/// What the head knows and has decided.
+#[derive(Debug)]
+pub(crate) struct Head {
+    /// What members sent up to their parent, which is this.
+    pub(crate) inbox: VecDeque<Message>,
+    pub(crate) outcome: Outcome,
+    members: IdSet,
+    joined: IdSet,
+    failed: IdSet,
+    state: State,
+    job: JobId,
+    stdin: Option<Rank>,
+    stop_on_failure: bool,
+    grace: Duration,
+    join: JoinLimit,
+    timeout_at: Option<Time>,
+    /// Set once the exit status is decided; the first cause counts, MPI_Abort's above all.
+    decided: bool,
+    /// The user's SIGTERM was passed on; tasks that do not heed it are killed then.
+    kill_at: Option<Time>,
+    input_offset: u64,
+    input_open: bool,
+}
+
+/// How far the session has come.
+#[derive(Debug)]
+enum State {
+    /// Agents are joining. After a failure, others that fail are waited for until `condemned_at`.
+    Joining { deadline: Time, told: bool, condemned_at: Option<Time> },
+    /// The tasks run.
+    Running,
+    /// The tasks are being ended; agents that do not say so in time are left behind.
+    Stopping { until: Time },
+    /// The agents are leaving.
+    Leaving,
+}
+
+/// How long agents may take to join.
+#[derive(Clone, Copy, Debug)]
+enum JoinLimit {
+    /// So long in all.
+    Fixed,
+    /// So long after the last one joined: a large tree may take its time as long as it grows.
+    Progress(Duration),
+}
+
+/// After the first failure, how long other failures are waited for.
+const CONDEMNED: Duration = Duration::from_secs(2);
+
+/// How long members may take to answer that the join deadline has passed.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// How long after SIGKILL the end of all tasks may take to be told.
+const KILLED: Duration = Duration::from_secs(3);
+
+impl Head {
+    pub(crate) fn new(now: Time, n: u32, config: &HeadConfig) -> Head {
+        // A start that is silent is given up by its parent first, which names the cause.
+        let patience = Duration::from_millis(u64::from(config.session.start_timeout_ms))
+            + Duration::from_secs(5);
+        let (join, deadline) = match config.join_timeout {
+            Some(limit) => (JoinLimit::Fixed, now + limit),
+            None => (JoinLimit::Progress(patience), now + patience),
+        };
+        Head {
+            inbox: VecDeque::new(),
+            outcome: Outcome::default(),
+            members: if n == 0 { IdSet::default() } else { IdSet::range(1, n) },
+            joined: IdSet::default(),
+            failed: IdSet::default(),
+            state: State::Joining { deadline, told: false, condemned_at: None },
+            job: config.job.job,
+            stdin: config.job.stdin,
+            stop_on_failure: config.job.stop_on_failure,
+            grace: grace(&config.job),
+            join,
+            timeout_at: config.timeout.map(|limit| now + limit),
+            decided: false,
+            kill_at: None,
+            input_offset: 0,
+            input_open: false,
+        }
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Time> {
+        let state = match &self.state {
+            State::Joining { deadline, condemned_at, .. } => {
+                Some(condemned_at.map_or(*deadline, |at| at.min(*deadline)))
+            }
+            State::Stopping { until } => Some(*until),
+            State::Running | State::Leaving => None,
+        };
+        [state, self.timeout_at, self.kill_at].into_iter().flatten().min()
+    }
+
+    pub(crate) fn on_message(&mut self, message: Message, orders: &mut Orders) {
+        match message {
+            Message::Joined(ids) => self.on_joined(&ids, orders),
+            Message::StartFailed(failures) => {
+                for failure in failures {
+                    self.on_start_failed(failure, orders);
+                }
+                self.check_members(orders);
+            }
+            Message::JobFault(job, fault) => self.on_fault(job, *fault, orders),
+            Message::Enter { job, fence, payload } => {
+                orders.down.push(Message::Release { job, fence, payload });
+            }
+            Message::Output(output) => self.on_output(output, orders),
+            Message::InputCredit(_, bytes) if self.input_open => {
+                orders.effects.push_back(Effect::ReadInput(bytes));
+            }
+            Message::InputClosed(_) => self.close_input(orders),
+            Message::Done { job, statuses } => {
+                self.outcome.statuses = statuses;
+                orders.events.push_back(Event::JobDone(job));
+                self.end(orders);
+            }
+            Message::Lost(loss) => self.on_lost(loss, orders),
+            // Members send nothing else up.
+            Message::InputCredit(..)
+            | Message::Hello(_)
+            | Message::Welcome(_)
+            | Message::Job(_)
+            | Message::JoinDeadline
+            | Message::Launch(_)
+            | Message::Release { .. }
+            | Message::OutputCredit(_)
+            | Message::Input { .. }
+            | Message::InputEnd(..)
+            | Message::Signal(..)
+            | Message::Stop { .. }
+            | Message::Shutdown
+            | Message::Bye(_)
+            | Message::Ping { .. }
+            | Message::Suspend(_) => {}
+        }
+    }
+
+    fn on_joined(&mut self, ids: &IdSet, orders: &mut Orders) {
+        self.joined = self.joined.union(ids);
+        orders.events.push_back(Event::AgentsJoined(ids.clone()));
+        if let (State::Joining { deadline, .. }, JoinLimit::Progress(patience)) =
+            (&mut self.state, self.join)
+        {
+            *deadline = orders.now + patience;
+        }
+        self.check_members(orders);
+    }
+
+    fn on_start_failed(&mut self, failure: StartFailure, orders: &mut Orders) {
+        self.failed = self.failed.union(&failure.agents);
+        orders.events.push_back(Event::StartFailed(failure.clone()));
+        self.outcome.start_failures.push(failure);
+        self.decide(exit_code::NOT_STARTED);
+        self.condemn(orders.now);
+    }
+
+    fn on_lost(&mut self, loss: AgentLoss, orders: &mut Orders) {
+        self.failed = self.failed.union(&loss.agents);
+        orders.events.push_back(Event::AgentLost(loss.clone()));
+        self.outcome.losses.push(loss);
+        self.decide(exit_code::AGENT_LOST);
+        match self.state {
+            State::Joining { .. } => {
+                self.condemn(orders.now);
+                self.check_members(orders);
+            }
+            State::Running => self.stop(self.grace, orders),
+            State::Stopping { .. } | State::Leaving => {}
+        }
+    }
+
+    /// A failure that ends the session; others have a moment to become known.
+    fn condemn(&mut self, now: Time) {
+        if let State::Joining { condemned_at: at @ None, .. } = &mut self.state {
+            *at = Some(now + CONDEMNED);
+        }
+    }
+
+    /// Launches the job once all members are there; ends the session once all have joined or failed
+    /// and some have failed.
+    fn check_members(&mut self, orders: &mut Orders) {
+        if !matches!(self.state, State::Joining { .. }) {
+            return;
+        }
+        let missing = self.members.difference(&self.joined).difference(&self.failed);
+        if !missing.is_empty() {
+            return;
+        }
+        if self.failed.is_empty() && self.outcome.faults.is_empty() {
+            self.launch(orders);
+        } else {
+            self.end(orders);
+        }
+    }
+
+    fn launch(&mut self, orders: &mut Orders) {
+        self.state = State::Running;
+        orders.events.push_back(Event::AllJoined);
+        orders.events.push_back(Event::Launched(self.job));
+        orders.down.push(Message::Launch(self.job));
+        if self.stdin.is_some() {
+            self.input_open = true;
+            orders.effects.push_back(Effect::ReadInput(INPUT_BYTES));
+        }
+    }
+
+    fn on_fault(&mut self, job: JobId, fault: JobFault, orders: &mut Orders) {
+        orders.events.push_back(Event::JobFault(job, fault.clone()));
+        let code = exit_code::of_fault(&fault);
+        if matches!(fault, JobFault::Abort { .. })
+            && !self.outcome.faults.iter().any(|known| matches!(known, JobFault::Abort { .. }))
+        {
+            self.decided = false;
+        }
+        self.decide(code);
+        let stops = match fault {
+            JobFault::Task { .. } | JobFault::Unfinalized { .. } => self.stop_on_failure,
+            JobFault::Program { .. }
+            | JobFault::Directory { .. }
+            | JobFault::Spawn { .. }
+            | JobFault::Abort { .. }
+            | JobFault::Pmi { .. } => true,
+        };
+        self.outcome.faults.push(fault);
+        match self.state {
+            State::Running if stops => self.stop(self.grace, orders),
+            State::Joining { .. } | State::Running | State::Stopping { .. } | State::Leaving => {}
+        }
+    }
+
+    /// The first cause gives the status.
+    fn decide(&mut self, code: u8) {
+        if !self.decided {
+            self.decided = true;
+            self.outcome.code = code;
+        }
+    }
+
+    /// Ends the tasks; once they have ended, the session ends.
+    fn stop(&mut self, grace: Duration, orders: &mut Orders) {
+        let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
+        self.state = State::Stopping { until: orders.now + grace + KILLED };
+        self.kill_at = None;
+        orders.events.push_back(Event::Stopping(self.job));
+        orders.down.push(Message::Stop { job: self.job, grace_ms });
+        self.close_input(orders);
+    }
+
+    /// Ends the session.
+    fn end(&mut self, orders: &mut Orders) {
+        self.close_input(orders);
+        self.state = State::Leaving;
+        self.timeout_at = None;
+        self.kill_at = None;
+        orders.down.push(Message::Shutdown);
+    }
+
+    fn on_output(&mut self, output: Output, orders: &mut Orders) {
+        let Output { rank, stream, data, .. } = output;
+        orders.effects.push_back(Effect::WriteOutput { rank, stream, data });
+    }
+
+    pub(crate) fn on_output_closed(&mut self, _stream: Stream, orders: &mut Orders) {
+        if self.outcome.output_closed {
+            return;
+        }
+        self.outcome.output_closed = true;
+        match self.state {
+            State::Joining { .. } | State::Running => {
+                self.decide(exit_code::OUTPUT_CLOSED);
+                self.interrupt(self.grace, orders);
+            }
+            State::Stopping { .. } | State::Leaving => {}
+        }
+    }
+
+    pub(crate) fn on_user_input(&mut self, data: Bytes, orders: &mut Orders) {
+        let Some(rank) = self.stdin.filter(|_| self.input_open) else { return };
+        let offset = self.input_offset;
+        self.input_offset += data.len() as u64;
+        orders.down.push(Message::Input { job: self.job, rank, offset, data });
+    }
+
+    pub(crate) fn on_user_input_end(&mut self, orders: &mut Orders) {
+        if let Some(rank) = self.stdin.filter(|_| self.input_open) {
+            self.input_open = false;
+            orders.down.push(Message::InputEnd(self.job, rank));
+        }
+    }
+
+    fn close_input(&mut self, orders: &mut Orders) {
+        if self.input_open {
+            self.input_open = false;
+            orders.effects.push_back(Effect::StopInput);
+        }
+    }
+
+    /// Handles a signal to the front end. What means "end" to a program means it to the job: the
+    /// first is passed on, the second kills. After SIGTERM and its like the tasks have the grace
+    /// time; after ^C, which programs use to talk to their user, they have all the time they want.
+    pub(crate) fn on_user_signal(&mut self, signal: Signal, orders: &mut Orders) {
+        match signal {
+            Signal::TSTP => orders.down.push(Message::Suspend(true)),
+            Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => {
+                self.on_end_signal(signal, orders)
+            }
+            _ if matches!(self.state, State::Running) => {
+                orders.down.push(Message::Signal(self.job, signal));
+            }
+            _ => {}
+        }
+    }
+
+    fn on_end_signal(&mut self, signal: Signal, orders: &mut Orders) {
+        let first = self.outcome.signal.is_none();
+        self.outcome.signal.get_or_insert(signal);
+        let code = 128 + signal.0;
+        match self.state {
+            State::Joining { .. } => {
+                self.decide(code);
+                self.end(orders);
+            }
+            State::Running if first => {
+                orders.down.push(Message::Signal(self.job, signal));
+                self.kill_at = (signal != Signal::INT).then(|| orders.now + self.grace);
+            }
+            State::Running | State::Stopping { .. } => {
+                self.decide(code);
+                self.stop(Duration::ZERO, orders);
+            }
+            State::Leaving if first => {}
+            State::Leaving => orders.abandon = Some("interrupted again".to_string()),
+        }
+    }
+
+    /// Ends what is going on, whatever it is.
+    fn interrupt(&mut self, grace: Duration, orders: &mut Orders) {
+        match self.state {
+            State::Joining { .. } => self.end(orders),
+            State::Running => self.stop(grace, orders),
+            State::Stopping { .. } | State::Leaving => {}
+        }
+    }
+
+    pub(crate) fn on_resumed(&mut self, orders: &mut Orders) {
+        orders.down.push(Message::Suspend(false));
+    }
+
+    /// The exit status when the head must end at once.
+    pub(crate) fn abandoned(&mut self) -> u8 {
+        self.decide(exit_code::INTERNAL);
+        self.outcome.code
+    }
+
+    pub(crate) fn on_time(&mut self, orders: &mut Orders) {
+        let now = orders.now;
+        if self.timeout_at.is_some_and(|at| at <= now) {
+            self.timeout_at = None;
+            self.outcome.timed_out = true;
+            self.decide(exit_code::TIMED_OUT);
+            self.interrupt(self.grace, orders);
+        }
+        if self.kill_at.is_some_and(|at| at <= now) {
+            self.kill_at = None;
+            self.decide(128 + self.outcome.signal.unwrap_or(Signal::TERM).0);
+            self.stop(Duration::ZERO, orders);
+        }
+        match &mut self.state {
+            State::Joining { condemned_at: Some(at), .. } if *at <= now => self.end(orders),
+            State::Joining { deadline, told: told @ false, .. } if *deadline <= now => {
+                *told = true;
+                *deadline = now + LAST_WORDS;
+                orders.down.push(Message::JoinDeadline);
+            }
+            State::Joining { deadline, .. } if *deadline <= now => self.give_up_missing(orders),
+            State::Stopping { until } if *until <= now => self.end(orders),
+            State::Joining { .. } | State::Running | State::Stopping { .. } | State::Leaving => {}
+        }
+    }
+
+    /// Those of whom nobody has said anything: their parents hang too.
+    fn give_up_missing(&mut self, orders: &mut Orders) {
+        let missing = self.members.difference(&self.joined).difference(&self.failed);
+        let failure = StartFailure {
+            agents: missing,
+            cause: StartCause::Deadline,
+            words: alloc::string::String::new(),
+            elapsed_ms: 0,
+            attempts: 0,
+            by: AgentId::HEAD,
+        };
+        self.on_start_failed(failure, orders);
+        self.end(orders);
+    }
+}
+
+fn grace(job: &JobSpec) -> Duration {
+    Duration::from_millis(u64::from(job.grace_ms))
+}

@@ -1,0 +1,220 @@
+//! The keeper: the process beside an agent that ends what is left when the agent dies.
+//!
+//! Of the two, the keeper is the one that our starter knows. It forks the agent, waits for it,
+//! kills what the agent left behind and ends as the agent did. Both are sub-reapers, so whichever
+//! dies, the other gets its descendants or is told: the keeper by the wait, the agent by the end
+//! of a pipe that only the keeper holds. A parent-death signal would be quicker, and wrong: the
+//! agent must live long enough to kill its own descendants first.
+//!
+//! The keeper is made before anything is allocated, and holds one descriptor: not the remote
+//! shell's channel, nor the user's pipe. If both are killed at the same instant, what ignores its
+//! own parent's death survives, unless a cgroup or a PID namespace holds it.
+#![expect(unsafe_code, reason = "fork, and signals taken with their origin")]
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use crate::process::{self, ExitStatus, State};
+use crate::{Pid, Signal, signals, stream};
+
+/// What the caller decides.
+#[derive(Clone, Copy, Debug)]
+pub struct KeeperOptions {
+    /// The keeper's name in process lists, at most 15 bytes.
+    pub name: &'static CStr,
+    /// Where the agent runs.
+    pub group: AgentGroup,
+}
+
+/// The agent's process group, which decides what a terminal does to it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AgentGroup {
+    /// The keeper's. The terminal's signals reach both, so the keeper does not pass those on. The
+    /// front end's choice: it may read the terminal.
+    Shared,
+    /// Its own, in the keeper's session.
+    Own,
+    /// Its own session, without a terminal.
+    OwnSession,
+}
+
+/// What the agent has of its keeper.
+#[derive(Debug)]
+pub struct Kept {
+    /// Reads the end when the keeper has died. The agent must then kill all below it, and end.
+    pub keeper_gone: OwnedFd,
+    /// The keeper's number: the sender of the signals that it passes on.
+    pub keeper: Pid,
+}
+
+/// The keeper could not be made; nothing has changed.
+#[derive(Debug, thiserror::Error)]
+#[error("fork a keeper")]
+pub struct KeeperError(#[source] pub io::Error);
+
+/// How long the keeper tries to kill what the agent left.
+const KILL_BOUND: Duration = Duration::from_secs(10);
+
+/// What the keeper passes on to the agent.
+const FORWARDED: [Signal; 9] = [
+    Signal::TERM,
+    Signal::INT,
+    Signal::HUP,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::TSTP,
+    Signal::CONT,
+    Signal::WINCH,
+    Signal::QUIT,
+];
+
+/// Forks. Returns in the child, the agent; the parent becomes the keeper and never returns.
+///
+/// Call it first in `main`, before there are threads, descriptors or memory to speak of.
+///
+/// # Errors
+/// When there is no descriptor or process to be had.
+pub fn fork_keeper(options: KeeperOptions) -> Result<Kept, KeeperError> {
+    let stream::Pipe { read, write } = stream::pipe().map_err(KeeperError)?;
+    // Ignored SIGCHLD is inherited, and would have the kernel reap for us.
+    signals::set_disposition(Signal::CHLD, libc::SIG_DFL);
+    let mask = block_all_signals();
+    let keeper = process::own_pid();
+    // SAFETY: the process has one thread, as the caller promises, so both sides go on normally.
+    match unsafe { libc::fork() } {
+        -1 => {
+            let error = io::Error::last_os_error();
+            set_mask(&mask);
+            Err(KeeperError(error))
+        }
+        0 => {
+            drop(write);
+            let set_up = set_up_agent(options.group);
+            set_mask(&mask);
+            set_up.map(|()| Kept { keeper_gone: read, keeper }).map_err(KeeperError)
+        }
+        agent => {
+            keep(agent, &options, write.as_raw_fd());
+        }
+    }
+}
+
+fn set_up_agent(group: AgentGroup) -> io::Result<()> {
+    process::set_child_subreaper()?;
+    // SAFETY: no preconditions.
+    process::check(unsafe {
+        match group {
+            AgentGroup::Shared => 0,
+            AgentGroup::Own => libc::setpgid(0, 0),
+            AgentGroup::OwnSession => libc::setsid(),
+        }
+    })
+}
+
+/// The keeper's whole life, with all signals blocked.
+fn keep(agent: Pid, options: &KeeperOptions, pipe: RawFd) -> ! {
+    // Nothing here can fail in a way that the keeper could do something about.
+    let _ = process::set_child_subreaper();
+    close_all_but(pipe);
+    // SAFETY: both strings end in null.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, options.name.as_ptr());
+        libc::chdir(c"/".as_ptr());
+    }
+    let status = wait_for_agent(agent, options.group == AgentGroup::Shared);
+    let _ = process::kill_all_descendants(KILL_BOUND, &mut |_, _| {});
+    end_like(status)
+}
+
+/// Passes signals on until the agent has ended.
+fn wait_for_agent(agent: Pid, shared_group: bool) -> ExitStatus {
+    let what = libc::WEXITED | libc::WSTOPPED;
+    loop {
+        match process::wait_for(libc::P_PID, agent.cast_unsigned(), what) {
+            Ok(Some((_, State::Ended(status)))) => return status,
+            Ok(Some((_, State::Stopped(signal)))) => {
+                stop_like(signal);
+                continue;
+            }
+            Ok(None) => {}
+            // Not our child: cannot be, but waiting for ever would be the worst answer.
+            Err(_) => return ExitStatus::Exited(u8::MAX),
+        }
+        let Some((signal, from_kernel)) = next_signal() else { continue };
+        if FORWARDED.contains(&signal) && !(from_kernel && shared_group) {
+            let _ = process::kill(agent, signal); // it may have ended meanwhile
+        }
+    }
+}
+
+/// Stops as the agent did, so that the shell sees its job stop, and takes the agent along when it
+/// is continued.
+fn stop_like(signal: Signal) {
+    signals::raise(signal);
+    signals::reset(&[signal]); // stops here
+    block_all_signals();
+}
+
+/// The next signal, and whether the kernel sent it, as it does for a terminal.
+fn next_signal() -> Option<(Signal, bool)> {
+    // SAFETY: zeroed is valid for both, and the pointers are valid.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let number = libc::sigwaitinfo(&all, &mut info);
+        (number != -1).then_some((Signal(number), info.si_code == libc::SI_KERNEL))
+    }
+}
+
+/// Ends with the agent's status, or by the agent's signal, without a second core file.
+fn end_like(status: ExitStatus) -> ! {
+    if let ExitStatus::Signaled { signal, .. } = status {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the limit is valid.
+        unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
+        signals::reset(&[signal]);
+        signals::raise(signal);
+    }
+    // SAFETY: no preconditions. Nothing of the agent's may be flushed twice, so not `exit`.
+    unsafe { libc::_exit(status.code().into()) }
+}
+
+fn close_all_but(kept: RawFd) {
+    let kept = kept.cast_unsigned();
+    close_range(kept + 1, u32::MAX);
+    if kept > 0 {
+        close_range(0, kept - 1);
+    }
+}
+
+/// Kernels before 5.9 have no close_range, and there the descriptors are closed one by one.
+fn close_range(first: u32, last: u32) {
+    // SAFETY: the caller closes what it owns, and uses none of it afterwards.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, first, last, 0) == -1 {
+            let limit = libc::sysconf(libc::_SC_OPEN_MAX).try_into().unwrap_or(1024);
+            for fd in first..=last.min(limit) {
+                libc::close(fd.cast_signed());
+            }
+        }
+    }
+}
+
+fn block_all_signals() -> libc::sigset_t {
+    // SAFETY: zeroed is a valid sigset_t, and the pointers are valid.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        before
+    }
+}
+
+fn set_mask(mask: &libc::sigset_t) {
+    // SAFETY: the mask came from pthread_sigmask.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
+}

@@ -1,0 +1,128 @@
+//! What the machine says of itself and gives to us: its name, its addresses, chance, limits.
+#![expect(unsafe_code, reason = "getifaddrs gives a linked list of C structs")]
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ptr;
+
+use rustix::process::{Resource, Rlimit};
+use rustix::rand::GetRandomFlags;
+
+/// This machine's name, as the kernel has it.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Fills `bytes` from the kernel's generator; waits for it only early in a boot.
+///
+/// # Errors
+/// None is expected.
+pub fn random_bytes(bytes: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let rest = &mut bytes[filled..];
+        let get = || rustix::rand::getrandom(&mut *rest, GetRandomFlags::empty());
+        filled += rustix::io::retry_on_intr(get)?;
+    }
+    Ok(())
+}
+
+/// Raises our limit of open descriptors to what the administrator allows; returns it.
+///
+/// Tasks would inherit the higher limit, which breaks programs that use `select`: give them the
+/// returned [`DescriptorLimit::before`] back with [`restore_descriptor_limit`] where it matters.
+///
+/// # Errors
+/// None is expected.
+pub fn raise_descriptor_limit() -> io::Result<DescriptorLimit> {
+    let before = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: before.maximum, maximum: before.maximum };
+    rustix::process::setrlimit(Resource::Nofile, raised)?;
+    let of = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+    Ok(DescriptorLimit { before: of(before.current), now: of(before.maximum) })
+}
+
+/// Sets the limit of open descriptors of process `pid`, which must be ours, to what we had.
+///
+/// # Errors
+/// When the process is gone.
+pub fn restore_descriptor_limit(pid: crate::Pid, limit: &DescriptorLimit) -> io::Result<()> {
+    let restored = Rlimit { current: Some(limit.before), maximum: Some(limit.now) };
+    rustix::process::prlimit(rustix::process::Pid::from_raw(pid), Resource::Nofile, restored)?;
+    Ok(())
+}
+
+/// How many descriptors we may have open.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct DescriptorLimit {
+    /// What we were started with.
+    pub before: u64,
+    /// What we have.
+    pub now: u64,
+}
+
+/// The addresses at which others may reach us: of interfaces that are up, loopback last.
+///
+/// Link-local addresses are left out, since they mean something else on every other machine.
+///
+/// # Errors
+/// When descriptors or memory have run out.
+pub fn interface_addresses() -> io::Result<Vec<IpAddr>> {
+    let mut head: *mut libc::ifaddrs = ptr::null_mut();
+    // SAFETY: `head` receives a list that we walk and then free once; nothing else writes to it.
+    unsafe {
+        if libc::getifaddrs(&mut head) == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let list = std::iter::successors(head.as_ref(), |entry| entry.ifa_next.as_ref());
+        let mut addresses: Vec<IpAddr> = list.filter_map(|entry| usable_address(entry)).collect();
+        libc::freeifaddrs(head);
+        addresses.sort_by_key(IpAddr::is_loopback);
+        Ok(addresses)
+    }
+}
+
+/// # Safety
+/// `entry` must come from getifaddrs.
+unsafe fn usable_address(entry: &libc::ifaddrs) -> Option<IpAddr> {
+    if entry.ifa_flags & libc::IFF_UP.cast_unsigned() == 0 {
+        return None;
+    }
+    // SAFETY: an address is null or of the type that its family says.
+    unsafe {
+        let address = entry.ifa_addr.as_ref()?;
+        match i32::from(address.sa_family) {
+            libc::AF_INET => {
+                let v4 = ptr::read_unaligned(entry.ifa_addr.cast::<libc::sockaddr_in>());
+                let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
+                (!ip.is_link_local()).then_some(IpAddr::V4(ip))
+            }
+            libc::AF_INET6 => {
+                let v6 = ptr::read_unaligned(entry.ifa_addr.cast::<libc::sockaddr_in6>());
+                let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+                (!ip.is_unicast_link_local()).then_some(IpAddr::V6(ip))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_an_address_and_comes_last() {
+        let addresses = interface_addresses().unwrap();
+        assert!(addresses.contains(&IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        assert!(addresses.is_sorted_by_key(IpAddr::is_loopback));
+    }
+
+    #[test]
+    fn random_bytes_differ_from_call_to_call() {
+        let (mut one, mut two) = ([0; 32], [0; 32]);
+        random_bytes(&mut one).unwrap();
+        random_bytes(&mut two).unwrap();
+        assert_ne!(one, two);
+    }
+}

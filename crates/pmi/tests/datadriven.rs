@@ -1,0 +1,196 @@
+//! The server as clients and the tree see it: `data/*.txt`, one file per part of `reference/pmi1.md`.
+//!
+//! Commands: `job size=N local=RANKS [universe=N] [mapping=M] [appnums=...]`, `send RANK` (each line of input with
+//! its line end, in one read), `raw RANK` (each line of input one read, escapes undone, no line end added),
+//! `repeat RANK N` (one read of N times the input, then a line end), `exchange` (the pending exchange comes back,
+//! with the input's `key=value` from elsewhere), `exchange-failed`, `closed RANK`, `exit RANK`, `state`.
+
+#![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
+
+use std::fmt::Write;
+use std::path::Path;
+
+use bytes::{Bytes, BytesMut};
+use model::Rank;
+use pmi::{ClientState, Effect, JobInfo, LocalTask, Pairs, Server};
+use testkit::{Case, run_datadriven};
+
+#[test]
+fn every_command_of_the_protocol_is_answered_as_clients_expect() {
+    run("commands.txt");
+}
+
+#[test]
+fn what_does_not_fit_the_limits_is_refused() {
+    run("limits.txt");
+}
+
+#[test]
+fn a_client_that_breaks_the_protocol_is_named_and_heard_no_more() {
+    run("violations.txt");
+}
+
+#[test]
+fn requests_may_be_cut_and_joined_anywhere() {
+    run("framing.txt");
+}
+
+#[test]
+fn a_barrier_exchanges_what_was_put_and_releases_everybody() {
+    run("barrier.txt");
+}
+
+#[test]
+fn the_end_of_a_client_is_normal_only_when_it_has_finalized_or_never_spoke() {
+    run("ends.txt");
+}
+
+#[test]
+fn a_client_may_initialise_again_on_the_same_connection() {
+    run("reinit.txt");
+}
+
+#[test]
+fn the_calls_of_old_clients_work_within_the_node() {
+    run("legacy.txt");
+}
+
+fn run(file: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(file);
+    let mut session = None;
+    run_datadriven(&path, |case| {
+        if case.command == "job" {
+            session = Some(Session::new(case));
+            return "ok".to_owned();
+        }
+        session.as_mut().expect("a file begins with `job`").perform(case)
+    });
+}
+
+struct Session {
+    server: Server,
+    ranks: Vec<Rank>,
+    pending: Bytes,
+}
+
+impl Session {
+    fn new(case: &Case<'_>) -> Session {
+        let ranks: Vec<Rank> = list(case.arg("local").unwrap()).into_iter().map(Rank).collect();
+        let appnums = case.arg("appnums").map_or_else(|| vec![0; ranks.len()], list);
+        let tasks = ranks.iter().zip(appnums);
+        let tasks = tasks.map(|(&rank, appnum)| LocalTask { rank, appnum }).collect();
+        let size = case.arg("size").unwrap().parse().unwrap();
+        let info = JobInfo {
+            universe_size: case.arg("universe").map(|n| n.parse().unwrap()),
+            process_mapping: case.arg("mapping").map(|mapping| match mapping {
+                "huge" => "(0,1,1),".repeat(200),
+                mapping => mapping.to_owned(),
+            }),
+            ..JobInfo::new("kvs_1".to_owned(), size, tasks)
+        };
+        Session { server: Server::new(info), ranks, pending: Bytes::new() }
+    }
+
+    fn perform(&mut self, case: &Case<'_>) -> String {
+        let rank = || Rank(case.args[0].parse().unwrap());
+        match case.command {
+            "send" => {
+                let lines: String = case.input.iter().flat_map(|line| [line, "\n"]).collect();
+                self.server.on_bytes(rank(), lines.as_bytes());
+            }
+            "raw" => case.input.iter().for_each(|l| self.server.on_bytes(rank(), &unescape(l))),
+            "repeat" => {
+                let bytes = case.input[0].repeat(case.args[1].parse().unwrap()) + "\n";
+                self.server.on_bytes(rank(), bytes.as_bytes());
+            }
+            "exchange" => {
+                let pairs = self.exchanged(case);
+                if let Err(error) = self.server.on_exchange_complete(pairs) {
+                    return error.to_string();
+                }
+            }
+            "exchange-failed" => self.server.on_exchange_failed(),
+            "closed" => self.server.on_closed(rank()),
+            "exit" => self.server.on_task_exit(rank()),
+            "state" => return self.states(),
+            other => panic!("no command `{other}`"),
+        }
+        self.effects()
+    }
+
+    /// The pairs of this node and then those in the input, as the tree concatenates them.
+    fn exchanged(&mut self, case: &Case<'_>) -> Bytes {
+        let mut all = BytesMut::from(&self.pending[..]);
+        for line in &case.input {
+            let (key, value) = line.split_once('=').unwrap();
+            Pairs::append(&mut all, b"", key.as_bytes(), value.as_bytes());
+        }
+        if case.args == ["garbled"] {
+            all.extend_from_slice(b"\x05");
+        }
+        all.freeze()
+    }
+
+    fn states(&self) -> String {
+        let name = |rank: &Rank| match self.server.state(*rank) {
+            ClientState::NotPmi => format!("{rank} not PMI\n"),
+            ClientState::Active => format!("{rank} active\n"),
+            ClientState::Finalized => format!("{rank} finalized\n"),
+        };
+        self.ranks.iter().map(name).collect()
+    }
+
+    fn effects(&mut self) -> String {
+        let mut out = String::new();
+        while let Some(effect) = self.server.poll_effect() {
+            self.show(&mut out, effect);
+        }
+        if out.is_empty() { "(nothing)".to_owned() } else { out }
+    }
+
+    fn show(&mut self, out: &mut String, effect: Effect) {
+        let _ = match effect {
+            Effect::Reply { rank, bytes } => {
+                assert_eq!(bytes.last(), Some(&b'\n'), "replies are whole lines");
+                bytes[..bytes.len() - 1].split(|byte| *byte == b'\n').for_each(|line| {
+                    let _ = writeln!(out, "{rank}< {}", line.escape_ascii());
+                });
+                Ok(())
+            }
+            Effect::Exchange { pairs } => {
+                self.pending = pairs.clone();
+                let pairs: String =
+                    Pairs::new(pairs).map(|pair| show_pair(&pair.unwrap())).collect();
+                writeln!(out, "exchange{pairs}")
+            }
+            Effect::Leave => writeln!(out, "leave"),
+            Effect::Abort { rank, code, message } => {
+                writeln!(out, "abort by {rank}: code {code}, message `{message}`")
+            }
+            Effect::Violation { rank, error } => writeln!(out, "violation by {rank}: {error}"),
+            Effect::ClosedActive { rank } => writeln!(out, "{rank} ended while active"),
+        };
+    }
+}
+
+fn show_pair(pair: &pmi::Pair) -> String {
+    let (key, value) = pair.key_value.split_at(pair.key_bytes);
+    let space = if pair.space.is_empty() { "" } else { ":" };
+    format!(" {}{space}{}={}", pair.space.escape_ascii(), key.escape_ascii(), value.escape_ascii())
+}
+
+fn list(text: &str) -> Vec<u32> {
+    text.split(',').map(|n| n.parse().unwrap()).collect()
+}
+
+/// Undoes `\n`, `\0` and `\xff`, which is all that the files need.
+fn unescape(text: &str) -> Vec<u8> {
+    let text = text.replace("\\n", "\n").replace("\\0", "\0");
+    let mut parts = text.split("\\xff");
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        bytes.push(0xff);
+        bytes.extend_from_slice(part.as_bytes());
+    }
+    bytes
+}

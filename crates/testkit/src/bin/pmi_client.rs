@@ -1,0 +1,127 @@
+//! A pure PMI-1 client: how long does it take to exchange cards, without an MPI library around it?
+//!
+//! `pmi-client [nbr|all] [--max]`. After a first barrier each rank puts a card of 64 bytes, enters a barrier, and
+//! gets the cards of its two neighbours, or of all ranks. Rank 0 prints its own times; with `--max` also, for each
+//! step, the longest time of all ranks, which they tell each other through PMI.
+
+#![expect(clippy::disallowed_methods, reason = "measures what the machine does")]
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use testkit::PmiConnection;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "pmi-client: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> io::Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let gets_all = args.iter().any(|arg| arg == "all");
+    let start = Instant::now();
+    let mut pmi = PmiConnection::from_env()?;
+    let kvsname = pmi.init()?;
+    pmi.barrier()?;
+    let init = start.elapsed().as_nanos();
+
+    let mut times = exchange(&mut pmi, &kvsname, gets_all)?;
+    times[Step::Init as usize] = init;
+    if pmi.rank == 0 {
+        print("rank0", &times)?;
+    }
+    if args.iter().any(|arg| arg == "--max") {
+        print_longest(&mut pmi, &kvsname, times)?;
+    }
+    pmi.finalize()
+}
+
+/// What is timed. The total is of put, barrier and gets.
+#[derive(Clone, Copy)]
+enum Step {
+    Init,
+    Put,
+    Barrier,
+    Gets,
+    Total,
+}
+
+const STEPS: [&str; 5] = ["init", "put", "barrier", "gets", "total"];
+
+/// Nanoseconds by step.
+type Times = [u128; STEPS.len()];
+
+fn exchange(pmi: &mut PmiConnection, kvsname: &str, gets_all: bool) -> io::Result<Times> {
+    let (rank, size) = (pmi.rank, pmi.size);
+    let neighbours = [(rank + 1) % size, (rank + size - 1) % size];
+    let wanted: Vec<u32> = if gets_all { (0..size).collect() } else { neighbours.to_vec() };
+    let (key, value) = (key(rank), card(rank));
+
+    let start = Instant::now();
+    pmi.put(kvsname, &key, &value)?;
+    let put = start.elapsed().as_nanos();
+    pmi.barrier()?;
+    let barrier = start.elapsed().as_nanos();
+    for peer in wanted {
+        check_card(pmi, kvsname, peer)?;
+    }
+    let total = start.elapsed().as_nanos();
+
+    let mut times = Times::default();
+    times[Step::Put as usize] = put;
+    times[Step::Barrier as usize] = barrier - put;
+    times[Step::Gets as usize] = total - barrier;
+    times[Step::Total as usize] = total;
+    Ok(times)
+}
+
+fn key(rank: u32) -> String {
+    format!("card-{rank}")
+}
+
+fn card(rank: u32) -> String {
+    format!("{rank:08x}").repeat(8)
+}
+
+fn check_card(pmi: &mut PmiConnection, kvsname: &str, peer: u32) -> io::Result<()> {
+    let rank = pmi.rank;
+    let found = pmi.get(kvsname, &key(peer))?;
+    if found != card(peer) {
+        return Err(io::Error::other(format!("rank {rank} got `{found}` as card of {peer}")));
+    }
+    Ok(())
+}
+
+/// Tells the others how long this rank has taken; rank 0 prints the longest.
+fn print_longest(pmi: &mut PmiConnection, kvsname: &str, times: Times) -> io::Result<()> {
+    let text = times.map(|nanos| nanos.to_string()).join(",");
+    pmi.put(kvsname, &format!("time-{}", pmi.rank), &text)?;
+    pmi.barrier()?;
+    if pmi.rank != 0 {
+        return Ok(());
+    }
+    let mut longest = times;
+    for peer in 1..pmi.size {
+        let text = pmi.get(kvsname, &format!("time-{peer}"))?;
+        for (longest, nanos) in longest.iter_mut().zip(text.split(',')) {
+            *longest = (*longest).max(nanos.parse().map_err(io::Error::other)?);
+        }
+    }
+    print("max", &longest)
+}
+
+/// Prints one line, in microseconds.
+fn print(label: &str, times: &Times) -> io::Result<()> {
+    let micros = |nanos: &u128| format!("{}.{}", nanos / 1000, nanos % 1000 / 100);
+    let fields =
+        STEPS.iter().zip(times).map(|(step, nanos)| format!(" {step}_us={}", micros(nanos)));
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{label}{}", fields.collect::<String>())?;
+    stdout.flush()
+}
