@@ -18,8 +18,10 @@ pub(crate) struct Link {
     pub(crate) is_cut: bool,
     /// When the wire can take the next message of each end.
     free_at: [Time; 2],
-    /// Output that was sent up and not credited yet.
-    pub(crate) uncredited: i64,
+    /// The first grant of credit for output: what may be on its way.
+    pub(crate) window: Option<i64>,
+    /// Output bytes that the child may still send.
+    pub(crate) credit: i64,
 }
 
 impl Link {
@@ -29,7 +31,8 @@ impl Link {
             is_closed: [false; 2],
             is_cut: false,
             free_at: [Time::ZERO; 2],
-            uncredited: 0,
+            window: None,
+            credit: 0,
         }
     }
 

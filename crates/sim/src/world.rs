@@ -56,6 +56,8 @@ pub(crate) struct World<'a> {
     steps: u64,
     queue: Queue<Happening>,
     processes: Vec<Process>,
+    /// How many of the processes have not ended.
+    running: usize,
     links: Vec<Link>,
     shells: Vec<Shell>,
     checker: Checker,
@@ -101,8 +103,10 @@ enum Happening {
     Reap(ProcessId),
     /// A process must be gone.
     MustBeGone(ProcessId),
-    /// Every process must be gone.
+    /// Every process must be gone, since the head has ended a while ago.
     MustBeEmpty,
+    /// Every process must be gone, since the session has taken long enough.
+    MustBeOver,
     /// The head reads the user's input.
     ReadInput,
     /// The reader of the head's output has taken so much.
@@ -124,13 +128,10 @@ impl World<'_> {
     pub(crate) fn run(session: &Session, keeps_log: bool) -> Result<Report, Failure> {
         let mut world = World::new(session, keeps_log);
         world.begin();
-        while let Some((time, happening)) = world.queue.pop() {
-            if time > Time::ZERO + session.time_max {
-                world.checker.violate(format!("not over after {:?}", session.time_max));
-            }
-            if !world.checker.violations.is_empty() {
-                break;
-            }
+        while world.running > 0
+            && world.checker.violations.is_empty()
+            && let Some((time, happening)) = world.queue.pop()
+        {
             world.now = time;
             world.happen(happening);
             world.steps += 1;
@@ -147,6 +148,7 @@ impl World<'_> {
             steps: 0,
             queue: Queue::new(),
             processes: Vec::new(),
+            running: 0,
             links: Vec::new(),
             shells: Vec::new(),
             checker: Checker::new(session.n_tasks()),
@@ -172,10 +174,19 @@ impl World<'_> {
                 }
             }
         }
+        self.queue.push(Time::ZERO + self.session.time_max, Happening::MustBeOver);
         self.step_faults.sort_by_key(|&(step, _)| std::cmp::Reverse(step));
         let engine = Engine::head(self.now, self.session.head_config());
-        self.processes.push(Process::new(AgentId::HEAD, engine, None));
-        self.drain(ProcessId::HEAD);
+        self.add_process(Process::new(AgentId::HEAD, engine, None));
+    }
+
+    /// Brings a process to life.
+    fn add_process(&mut self, process: Process) -> ProcessId {
+        let id = ProcessId(self.processes.len());
+        self.processes.push(process);
+        self.running += 1;
+        self.drain(id);
+        id
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -193,6 +204,7 @@ impl World<'_> {
             Happening::Reap(process) => self.reap(process),
             Happening::MustBeGone(process) => self.must_be_gone(process),
             Happening::MustBeEmpty => self.must_be_empty(),
+            Happening::MustBeOver => self.must_be_over(),
             Happening::ReadInput => self.read_input(),
             Happening::OutputRead(bytes) => self.output_read(bytes),
             Happening::Strike(fault) => self.strike(&fault),

@@ -24,6 +24,14 @@ impl World<'_> {
         }
     }
 
+    /// The session has taken as long as it may.
+    pub(super) fn must_be_over(&mut self) {
+        for process in self.processes.iter().filter(|process| process.is_running()) {
+            let (agent, time) = (process.agent, self.session.time_max);
+            self.checker.violations.push(format!("agent {agent} is not over after {time:?}"));
+        }
+    }
+
     /// Checks what the run has come to, and reports it.
     pub(super) fn finish(mut self) -> Result<Report, Failure> {
         if self.checker.violations.is_empty() {

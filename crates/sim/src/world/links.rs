@@ -46,9 +46,14 @@ impl World<'_> {
         }
         *self.checker.report.messages.entry(kind).or_default() += 1;
         if let Message::Output(output) = message {
-            link.uncredited += output.data.len() as i64;
+            // A sender may overdraw by one piece.
+            if link.credit <= 0 {
+                self.checker.violate(format!("{link_id:?} carries output without credit"));
+            }
+            link.credit -= output.data.len() as i64;
+            let uncredited = link.window.unwrap_or(0) - link.credit;
             let report = &mut self.checker.report;
-            report.uncredited_max = report.uncredited_max.max(link.uncredited);
+            report.uncredited_max = report.uncredited_max.max(uncredited);
         }
         let bytes = message_bytes(message);
         let time = link.arrival(self.now, end, bytes, costs.bandwidth, costs.link);
@@ -76,8 +81,8 @@ impl World<'_> {
         let agent = self.processes[id.0].agent;
         if let Message::OutputCredit(bytes) = message {
             let link = &mut self.links[index(link_id)];
-            link.uncredited -= i64::from(*bytes);
-            if link.uncredited < 0 {
+            link.credit += i64::from(*bytes);
+            if link.credit > *link.window.get_or_insert(link.credit) {
                 self.checker.violate(format!("agent {agent} is credited more than it sent"));
             }
         }

@@ -90,10 +90,9 @@ impl World<'_> {
         for agent in self.shells[id.0].agents.clone() {
             let process = ProcessId(self.processes.len());
             let engine = Engine::agent(self.now, self.agent_config(id, agent, process));
-            self.processes.push(Process::new(agent, engine, Some(id)));
-            self.shells[id.0].started.push(process);
             log!(self, "agent {agent} exists");
-            self.drain(process);
+            self.shells[id.0].started.push(process);
+            self.add_process(Process::new(agent, engine, Some(id)));
             if connects {
                 self.after(self.session.costs.link, Happening::Connected(process));
             }
@@ -173,6 +172,7 @@ impl World<'_> {
     pub(super) fn end_process(&mut self, id: ProcessId, end: End) {
         let process = &mut self.processes[id.0];
         process.end = Some(end);
+        self.running -= 1;
         log!(self, "agent {} ends: {end:?}", self.processes[id.0].agent);
         self.checker.report.empty_at = self.now;
         for link in self.processes[id.0].links.clone() {
