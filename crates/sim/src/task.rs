@@ -64,7 +64,8 @@ pub(crate) struct Task {
     /// How much of the next step is done: bytes written, or 1 once its request is sent.
     done: u64,
     ignores_term: bool,
-    fences: usize,
+    /// How many fences it has entered.
+    pub(crate) fences: usize,
     pub(crate) waits_for: Wait,
     pub(crate) strays: u32,
     pub(crate) ended: Option<ExitStatus>,
@@ -287,10 +288,10 @@ impl Task {
         let mut acts = self.ask("cmd=barrier_in", "cmd=barrier_out");
         if is_new {
             acts.insert(0, Act::EnteredFence(self.fences));
+            self.fences += 1;
         }
         if self.at != before {
-            acts.insert(0, Act::LeftFence(self.fences));
-            self.fences += 1;
+            acts.insert(0, Act::LeftFence(self.fences - 1));
         }
         acts
     }

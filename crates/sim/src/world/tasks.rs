@@ -59,6 +59,7 @@ impl World<'_> {
         }
         task.ended = Some(status);
         task.waits_for = Wait::End;
+        self.checker.on_task_end(task.fences);
         log!(self, "rank {rank} ends: {status:?}");
         self.tell_soon(id, Input::TaskExited { job: JOB, rank, status });
         self.see_ends(id, rank);
