@@ -208,6 +208,9 @@ impl Engine {
             self.tell_joined();
         }
         self.check_parent();
+        if self.over {
+            return;
+        }
         self.check_children();
         self.check_job();
         self.govern(Head::on_time);
@@ -655,7 +658,7 @@ impl Engine {
 
     /// Brings everything that follows from what has happened to its end.
     fn settle(&mut self) {
-        loop {
+        while !self.over {
             self.report_done();
             let Above::Head(head) = &mut self.above else { break };
             let Some(message) = head.inbox.pop_front() else { break };
