@@ -1,6 +1,6 @@
 //! What must hold when something is over.
 
-use model::{ExitStatus, Rank};
+use model::{ExitStatus, IdSet, Rank};
 use wire::Stream;
 
 use super::World;
@@ -10,32 +10,35 @@ use crate::report::{Failure, Report};
 impl World<'_> {
     /// A process that has nobody above it must have ended.
     pub(super) fn must_be_gone(&mut self, id: ProcessId) {
-        let process = &self.processes[id.0];
-        if process.is_running() {
-            let agent = process.agent;
+        if self.processes[id.0].is_running() {
+            let agent = self.processes[id.0].agent;
             self.checker.violate(format!("agent {agent} lives on with nobody above it"));
         }
     }
 
     /// The head has ended some time ago.
     pub(super) fn must_be_empty(&mut self) {
-        for id in (0..self.processes.len()).map(ProcessId) {
-            self.must_be_gone(id);
-        }
+        self.expect_nobody("live on after the head's end");
     }
 
     /// The session has taken as long as it may.
     pub(super) fn must_be_over(&mut self) {
-        for process in self.processes.iter().filter(|process| process.is_running()) {
-            let (agent, time) = (process.agent, self.session.time_max);
-            self.checker.violations.push(format!("agent {agent} is not over after {time:?}"));
+        let words = format!("are not over after {:?}", self.session.time_max);
+        self.expect_nobody(&words);
+    }
+
+    fn expect_nobody(&mut self, words: &str) {
+        let running = self.processes.iter().filter(|process| process.is_running());
+        let agents: IdSet = running.map(|process| process.agent.0).collect();
+        if !agents.is_empty() {
+            self.checker.violate(format!("agents {agents} {words}"));
         }
     }
 
     /// Checks what the run has come to, and reports it.
     pub(super) fn finish(mut self) -> Result<Report, Failure> {
         if self.checker.violations.is_empty() {
-            self.check_all_ended();
+            self.expect_nobody("wait, and nothing is left to happen");
         }
         if self.checker.violations.is_empty() {
             self.check_output();
@@ -54,16 +57,6 @@ impl World<'_> {
             log: self.log.unwrap_or_default().into(),
             report: Box::new(self.checker.report),
         })
-    }
-
-    /// Nothing is left to happen, so everybody must have ended.
-    fn check_all_ended(&mut self) {
-        for process in &self.processes {
-            if process.is_running() {
-                let words = format!("nothing is left to happen, and agent {} waits", process.agent);
-                self.checker.violations.push(words);
-            }
-        }
     }
 
     /// After an orderly end, all that tasks wrote has been written for the user.
