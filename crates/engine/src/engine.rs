@@ -346,7 +346,10 @@ impl Engine {
         let Ok(names) = crate::names::unfold(&welcome.names, welcome.below.len()) else {
             return self.abandon("its parent's list of names is broken".to_string());
         };
-        self.above = Above::Parent { link, silence: Silence::new(self.now) };
+        let mut silence = Silence::new(self.now);
+        // The first ping follows at once, and says more.
+        silence.on_announced(self.now, welcome.session.heartbeat_ms);
+        self.above = Above::Parent { link, silence };
         self.begin(welcome.tree, welcome.below, names, welcome.session);
         self.joining.missing.insert(self.id.0);
     }
