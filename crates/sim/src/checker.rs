@@ -18,8 +18,8 @@ pub(crate) struct Checker {
     n_tasks: u32,
     /// How many tasks have entered the fence of each number.
     entered: Vec<u32>,
-    /// How many tasks have ended after so many fences.
-    ended: BTreeMap<usize, u32>,
+    /// How many tasks have ended after so many fences, so that later ones do not wait for them.
+    excused: BTreeMap<usize, u32>,
     /// Bytes of each stream that the head has written.
     written: BTreeMap<(Rank, usize), u64>,
     hash: Hash,
@@ -52,16 +52,21 @@ impl Checker {
         self.entered[fence] += 1;
     }
 
-    /// A task has ended after it had entered so many fences.
-    pub(crate) fn on_task_end(&mut self, fences: usize) {
-        *self.ended.entry(fences).or_default() += 1;
+    /// A task that has entered so many fences has ended, and the others may go on without it.
+    pub(crate) fn excuse_from_fences(&mut self, fences: usize) {
+        *self.excused.entry(fences).or_default() += 1;
     }
 
-    /// A fence is never released before all tasks that can have entered it.
+    /// Whether some task may miss what another was to put.
+    pub(crate) fn has_excused(&self) -> bool {
+        !self.excused.is_empty()
+    }
+
+    /// A fence is never released before all tasks have entered it, but for those that are excused.
     pub(crate) fn on_fence_left(&mut self, fence: usize) {
         let entered = self.entered.get(fence).copied().unwrap_or(0);
-        let ended: u32 = self.ended.range(..=fence).map(|(_, count)| count).sum();
-        if entered + ended != self.n_tasks {
+        let excused: u32 = self.excused.range(..=fence).map(|(_, count)| count).sum();
+        if entered + excused != self.n_tasks {
             let n_tasks = self.n_tasks;
             self.violate(format!("fence {fence} released when {entered} of {n_tasks} had entered"));
         }

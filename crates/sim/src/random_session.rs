@@ -72,9 +72,14 @@ fn with_bad_shells(mut session: Session, random: &mut Random, n: u32) -> Session
 }
 
 fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) -> Session {
-    for _ in 0..random.below(4) {
-        let when = When::Step(random.below(FAULT_STEP_MAX));
-        session = session.fault(when, random_fault(random, n, n_tasks));
+    let faults: Vec<Fault> =
+        (0..random.below(4)).map(|_| random_fault(random, n, n_tasks)).collect();
+    // Nobody is heard of while the user has stopped the front end: only links tell then.
+    let stops = faults.contains(&Fault::UserSignal(Signal::TSTP));
+    for fault in faults {
+        if !(stops && matches!(fault, Fault::Hush(_))) {
+            session = session.fault(When::Step(random.below(FAULT_STEP_MAX)), fault);
+        }
     }
     session
 }

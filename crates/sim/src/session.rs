@@ -24,6 +24,8 @@ pub struct Session {
     pub(crate) seed: u64,
     pub(crate) faults: Vec<(When, Fault)>,
     pub(crate) input_bytes: u64,
+    /// Tasks that fail do not end the others.
+    pub(crate) goes_on: bool,
     /// The session's end at the latest, whatever happens.
     pub(crate) time_max: Duration,
     /// After its parent or the head is gone, an agent is gone within this time.
@@ -34,7 +36,6 @@ pub struct Session {
     scripts: BTreeMap<Rank, Script>,
     shells: BTreeMap<AgentId, Vec<ShellPlan>>,
     spec: SessionSpec,
-    on_failure_continue: bool,
     grace: Duration,
     join_timeout: Option<Duration>,
     timeout: Option<Duration>,
@@ -89,7 +90,7 @@ impl Session {
                 heartbeat_ms: 2_000,
                 link_timeout_ms: 8_000,
             },
-            on_failure_continue: false,
+            goes_on: false,
             grace: Duration::from_secs(1),
             join_timeout: None,
             timeout: None,
@@ -164,7 +165,7 @@ impl Session {
     /// Tasks that fail do not end the others.
     #[must_use]
     pub fn on_failure_continue(self) -> Session {
-        Session { on_failure_continue: true, ..self }
+        Session { goes_on: true, ..self }
     }
 
     /// The time between SIGTERM and SIGKILL.
@@ -298,7 +299,7 @@ impl Session {
             kvsname: "kvs_0".into(),
             universe_size: None,
             stdin: (self.input_bytes > 0).then_some(Rank(0)),
-            stop_on_failure: !self.on_failure_continue,
+            stop_on_failure: !self.goes_on,
             grace_ms: u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX),
         }
     }

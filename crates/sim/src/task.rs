@@ -34,6 +34,8 @@ pub(crate) enum Act {
     TookInput,
     /// It has ended.
     Ended(ExitStatus),
+    /// It has missed a card, which is its neighbour's fault if that has failed.
+    NoCard(String),
     /// It has seen something that must not be.
     Wrong(String),
 }
@@ -275,8 +277,7 @@ impl Task {
                 self.next_after(STEP_TIME, vec![])
             }
             Some(reply) => {
-                let words = format!("rank {} got a wrong card: {reply:?}", self.rank.0);
-                vec![Act::Wrong(words)]
+                vec![Act::NoCard(format!("rank {} got a wrong card: {reply:?}", self.rank.0))]
             }
             None => self.wait_for_pmi(),
         }

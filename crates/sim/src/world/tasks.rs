@@ -39,7 +39,10 @@ impl World<'_> {
             Act::LeftFence(fence) => self.checker.on_fence_left(fence),
             Act::TookInput => self.fill_input(id, rank),
             Act::Ended(status) => self.end_task(id, rank, status),
-            Act::Wrong(words) => self.checker.violate(words),
+            Act::NoCard(_) if self.checker.has_excused() => {
+                self.end_task(id, rank, ExitStatus::Exited(1));
+            }
+            Act::NoCard(words) | Act::Wrong(words) => self.checker.violate(words),
         }
     }
 
@@ -59,7 +62,9 @@ impl World<'_> {
         }
         task.ended = Some(status);
         task.waits_for = Wait::End;
-        self.checker.on_task_end(task.fences);
+        if status == ExitStatus::Exited(0) || self.session.goes_on {
+            self.checker.excuse_from_fences(task.fences);
+        }
         log!(self, "rank {rank} ends: {status:?}");
         self.tell_soon(id, Input::TaskExited { job: JOB, rank, status });
         self.see_ends(id, rank);
