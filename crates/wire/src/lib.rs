@@ -5,18 +5,30 @@ extern crate alloc;
 
 mod message;
 
+pub mod frame;
+
+mod secret;
+
+pub mod boot;
+
+mod cipher;
+
+pub mod channel;
+pub mod handshake;
+pub mod inbox;
+pub mod outbox;
+
+pub use boot::{BootError, BootPayload};
+pub use channel::{Channel, ChannelError, Preamble, Refusal};
+pub use frame::{Class, Decoder, Frame, FrameError, encode, encoded_len};
+pub use handshake::{Established, Expected, Handshake};
+pub use inbox::Inbox;
 pub use message::{
     AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
     StartCause, StartFailure, Stats, Stream, Welcome,
 };
+pub use outbox::Outbox;
+pub use secret::{BuildHash, Ephemeral, Secret, SessionId};
 
 /// The protocol's version; agents of one session must agree.
 pub const VERSION: u16 = 1;
-
-/// Bytes of a message on the wire. (Replaced by the codec.)
-pub fn encoded_len(message: &Message) -> usize {
-    match message {
-        Message::Output(output) => output.data.len() + 32,
-        _ => postcard::experimental::serialized_size(message).unwrap_or(0),
-    }
-}

@@ -1,0 +1,108 @@
+//! Times a link without its socket: frames in, records, frames out, all on one core.
+//!
+//! Run with `cargo run -p wire --release --example throughput`. The last line is the floor: the
+//! same bytes copied once.
+#![expect(clippy::print_stdout, reason = "it reports to the terminal")]
+#![expect(clippy::disallowed_methods, reason = "it measures")]
+#![expect(clippy::unwrap_used, reason = "nothing here comes from outside")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use model::{AgentId, JobId, Rank};
+use wire::{
+    BuildHash, Ephemeral, Established, Expected, Handshake, Message, Outbox, Output, Preamble,
+    Secret, SessionId, Stream,
+};
+
+const ROUNDS: u64 = 2_000;
+const ROUND_BYTES: usize = 512 << 10;
+
+fn main() {
+    time_handshake();
+    for piece_bytes in [100, 1_000, 16 << 10, 64 << 10] {
+        time_link(piece_bytes);
+    }
+    time_copy();
+}
+
+fn time_handshake() {
+    let start = Instant::now();
+    for _ in 0..200 {
+        black_box(handshake());
+    }
+    println!("handshake, both sides: {:.3} ms", start.elapsed().as_secs_f64() * 1e3 / 200.0);
+}
+
+/// Sends output in pieces of `piece_bytes` and reads it back as a driver with one read buffer does.
+fn time_link(piece_bytes: usize) {
+    let (mut child, mut parent) = handshake();
+    let message = output(piece_bytes);
+    let (mut outbox, mut out) = (Outbox::new(), Vec::new());
+    let (mut seal_secs, mut open_secs, mut messages) = (0.0, 0.0, 0);
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        for _ in 0..ROUND_BYTES / piece_bytes {
+            outbox.push(&message).unwrap();
+        }
+        outbox.fill(&mut child.channel, &mut out, usize::MAX).unwrap();
+        seal_secs += start.elapsed().as_secs_f64();
+
+        let start = Instant::now();
+        for read in out.chunks(256 << 10) {
+            parent.inbox.push(&mut parent.channel, read).unwrap();
+            while let Some(message) = parent.inbox.next_message().unwrap() {
+                black_box(message);
+                messages += 1;
+            }
+        }
+        open_secs += start.elapsed().as_secs_f64();
+        out.clear();
+    }
+    let gigabytes = f64::from(messages) * piece_bytes as f64 / 1e9;
+    println!(
+        "pieces of {piece_bytes} bytes: send {:.2} GB/s, receive {:.2} GB/s",
+        gigabytes / seal_secs,
+        gigabytes / open_secs
+    );
+}
+
+fn time_copy() {
+    let (from, mut to) = (vec![1_u8; ROUND_BYTES], vec![0_u8; ROUND_BYTES]);
+    let start = Instant::now();
+    for _ in 0..ROUNDS {
+        to.copy_from_slice(black_box(&from));
+        black_box(&to);
+    }
+    let gigabytes = ROUNDS as f64 * ROUND_BYTES as f64 / 1e9;
+    println!("one copy: {:.2} GB/s", gigabytes / start.elapsed().as_secs_f64());
+}
+
+fn output(bytes: usize) -> Message {
+    Message::Output(Output {
+        job: JobId(0),
+        rank: Rank(0),
+        stream: Stream::Stdout,
+        offset: 0,
+        data: vec![b'x'; bytes].into(),
+    })
+}
+
+fn handshake() -> (Established, Established) {
+    let secret = Secret::new([1; 32]);
+    let expected =
+        Expected { build: BuildHash([1; 8]), session: SessionId([2; 16]), own: AgentId(0) };
+    let preamble = Preamble {
+        build: expected.build,
+        session: expected.session,
+        from: AgentId(1),
+        to: expected.own,
+        attempt: 0,
+    };
+    let mut child = Handshake::initiator(&secret, preamble, Ephemeral::new([3; 32]));
+    let mut parent = Handshake::responder(&secret, expected, Ephemeral::new([4; 32]));
+    parent.on_bytes(&child.poll_send().unwrap()).unwrap();
+    child.on_bytes(&parent.poll_send().unwrap()).unwrap();
+    parent.on_bytes(&child.poll_send().unwrap()).unwrap();
+    (child.poll_established().unwrap(), parent.poll_established().unwrap())
+}

@@ -1,0 +1,386 @@
+//! Messages as bytes: the stream of frames that a channel carries.
+//!
+//! A frame is five bytes, the length of its body (little-endian) and its kind, and then the body.
+//! Control messages are postcard. Output and standard input are a gigabyte where everything else
+//! is kilobytes: they have a fixed header, are put on the wire without serde, and come off it as
+//! slices of the buffer into which the channel decrypted, without a copy.
+//!
+//! A length is believed only as far as its kind allows, and nothing is reserved for bytes that
+//! have not come. A frame that cannot be decoded is an error of the peer and leaves the decoder
+//! where it was: the link is to be closed.
+
+use alloc::vec::Vec;
+
+use bytes::{Buf, Bytes, BytesMut};
+use model::{JobId, Rank};
+use postcard::ser_flavors::{Flavor, Size};
+
+use crate::{Message, Output, Stream};
+
+/// Bytes before a frame's body: its length (`u32`) and its kind (`u8`).
+pub const HEADER_BYTES: usize = 5;
+
+/// Bytes before the raw ones in the body of a data frame: job, rank (`u32`), offset (`u64`).
+pub const DATA_HEADER_BYTES: usize = 16;
+
+/// The most raw bytes in a data frame: the longest line that goes out whole.
+pub const DATA_BYTES_MAX: usize = 64 << 10;
+
+/// The longest body of a control frame. The largest message is the result of a fence: 256 MiB are
+/// a million cards of 256 bytes.
+pub const CONTROL_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes that are no frame, or a message that fits into none.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum FrameError {
+    /// A frame of a kind that does not exist.
+    #[error("frame of unknown kind {0}")]
+    Kind(u8),
+    /// A body that is longer than its kind allows.
+    #[error("frame body of {bytes} bytes, where at most {bytes_max} are allowed")]
+    TooLong {
+        /// The length.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// A data frame without room for its header.
+    #[error("data frame body of {0} bytes has no room for its header")]
+    TooShort(usize),
+    /// A control frame whose body is no message.
+    #[error("control frame holds no message")]
+    Control(#[source] postcard::Error),
+    /// A control frame that goes on after its message.
+    #[error("control frame has {0} bytes after its message")]
+    Trailing(usize),
+    /// A control frame that holds what only a data frame may.
+    #[error("control frame holds output or input")]
+    DataAsControl,
+}
+
+/// Which messages a frame may overtake on its link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Class {
+    /// Goes before all data that is still queued.
+    Control,
+    /// Keeps its place: output and input, and the messages that say that there is no more of it.
+    Data,
+}
+
+impl Class {
+    /// The class of `message`.
+    pub fn of(message: &Message) -> Class {
+        match message {
+            Message::Output(_)
+            | Message::Input { .. }
+            | Message::InputEnd(..)
+            | Message::Done { .. }
+            | Message::Bye(_) => Class::Data,
+            Message::Hello(_)
+            | Message::Welcome(_)
+            | Message::Job(_)
+            | Message::Joined(_)
+            | Message::StartFailed(_)
+            | Message::JoinDeadline
+            | Message::Launch(_)
+            | Message::JobFault(..)
+            | Message::Enter { .. }
+            | Message::Release { .. }
+            | Message::OutputCredit(_)
+            | Message::InputCredit(..)
+            | Message::InputClosed(_)
+            | Message::Signal(..)
+            | Message::Stop { .. }
+            | Message::Lost(_)
+            | Message::Shutdown
+            | Message::Ping { .. }
+            | Message::Suspend(_) => Class::Control,
+        }
+    }
+}
+
+/// An encoded message. Clones share their bytes, so one encoding serves many links.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Frame {
+    class: Class,
+    /// Everything that had to be encoded: of a data frame the headers, of another the whole.
+    head: Bytes,
+    /// The raw bytes of a data frame, shared with its message.
+    data: Bytes,
+}
+
+impl Frame {
+    /// Encodes `message`.
+    pub fn new(message: &Message) -> Result<Frame, FrameError> {
+        let mut head = Vec::new();
+        let data = encode_head(message, &mut head)?;
+        Ok(Frame { class: Class::of(message), head: head.into(), data })
+    }
+
+    /// Which queue it belongs to.
+    pub fn class(&self) -> Class {
+        self.class
+    }
+
+    /// How many of its bytes have not been taken.
+    pub(crate) fn remaining(&self) -> usize {
+        self.head.len() + self.data.len()
+    }
+
+    /// Moves its next bytes, at most `bytes_max`, to the end of `out`.
+    pub(crate) fn take_into(&mut self, out: &mut Vec<u8>, bytes_max: usize) {
+        let from_head = self.head.len().min(bytes_max);
+        out.extend_from_slice(&self.head[..from_head]);
+        self.head.advance(from_head);
+        let from_data = self.data.len().min(bytes_max - from_head);
+        out.extend_from_slice(&self.data[..from_data]);
+        self.data.advance(from_data);
+    }
+}
+
+/// Appends the frame of `message` to `out`, or nothing if it is too long for one.
+pub fn encode(message: &Message, out: &mut Vec<u8>) -> Result<(), FrameError> {
+    let data = encode_head(message, out)?;
+    out.extend_from_slice(&data);
+    Ok(())
+}
+
+/// How many bytes the frame of `message` has. Costs nothing for output and input, and a walk
+/// through the message for others.
+pub fn encoded_len(message: &Message) -> usize {
+    match data_of(message) {
+        Some((_, data)) => HEADER_BYTES + DATA_HEADER_BYTES + data.len(),
+        None => {
+            let size = postcard::serialize_with_flavor(message, Size::default());
+            HEADER_BYTES + size.unwrap_or(0)
+        }
+    }
+}
+
+/// Turns a stream of bytes, cut anywhere, back into messages.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buffer: BytesMut,
+}
+
+impl Decoder {
+    /// A decoder at the start of a stream.
+    pub fn new() -> Decoder {
+        Decoder::default()
+    }
+
+    /// Takes the next bytes of the stream. Call [`Decoder::next_message`] until `None`.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next message, once all of it is there. After an error the stream is worth nothing.
+    pub fn next_message(&mut self) -> Result<Option<Message>, FrameError> {
+        let Some((kind, body_len)) = self.header()? else {
+            self.release_if_empty();
+            return Ok(None);
+        };
+        if self.buffer.len() < HEADER_BYTES + body_len {
+            return Ok(None);
+        }
+        match kind {
+            Kind::Control => self.next_control(body_len).map(Some),
+            Kind::Data(data) => Ok(Some(self.next_data(data, body_len))),
+        }
+    }
+
+    /// Where the channel decrypts to.
+    pub(crate) fn buffer_mut(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// The kind and the length of the next frame's body, both within their limits.
+    fn header(&self) -> Result<Option<(Kind, usize)>, FrameError> {
+        let Some((&[a, b, c, d, kind], _)) = self.buffer.split_first_chunk() else {
+            return Ok(None);
+        };
+        let kind = Kind::from_byte(kind)?;
+        let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
+        kind.check_len(bytes)?;
+        Ok(Some((kind, bytes)))
+    }
+
+    fn next_control(&mut self, body_len: usize) -> Result<Message, FrameError> {
+        let frame_len = HEADER_BYTES + body_len;
+        let message = decode_control(&self.buffer[HEADER_BYTES..frame_len])?;
+        self.buffer.advance(frame_len);
+        Ok(message)
+    }
+
+    fn next_data(&mut self, kind: DataKind, body_len: usize) -> Message {
+        let mut frame = self.buffer.split_to(HEADER_BYTES + body_len).freeze();
+        frame.advance(HEADER_BYTES);
+        let (job, rank) = (JobId(frame.get_u32_le()), Rank(frame.get_u32_le()));
+        let offset = frame.get_u64_le();
+        let output = |stream| Output { job, rank, stream, offset, data: frame.clone() };
+        match kind {
+            DataKind::Stdout => Message::Output(output(Stream::Stdout)),
+            DataKind::Stderr => Message::Output(output(Stream::Stderr)),
+            DataKind::Input => Message::Input { job, rank, offset, data: frame },
+        }
+    }
+
+    /// Gives the buffer back: an idle link costs no memory, and what its messages still share
+    /// lives as long as they do.
+    fn release_if_empty(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
+        }
+    }
+}
+
+/// What a frame's body is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Control,
+    Data(DataKind),
+}
+
+#[derive(Clone, Copy)]
+enum DataKind {
+    Stdout,
+    Stderr,
+    Input,
+}
+
+impl Kind {
+    fn from_byte(byte: u8) -> Result<Kind, FrameError> {
+        match byte {
+            0 => Ok(Kind::Control),
+            1 => Ok(Kind::Data(DataKind::Stdout)),
+            2 => Ok(Kind::Data(DataKind::Stderr)),
+            3 => Ok(Kind::Data(DataKind::Input)),
+            unknown => Err(FrameError::Kind(unknown)),
+        }
+    }
+
+    fn byte(self) -> u8 {
+        match self {
+            Kind::Control => 0,
+            Kind::Data(DataKind::Stdout) => 1,
+            Kind::Data(DataKind::Stderr) => 2,
+            Kind::Data(DataKind::Input) => 3,
+        }
+    }
+
+    fn check_len(self, bytes: usize) -> Result<(), FrameError> {
+        let (bytes_min, bytes_max) = match self {
+            Kind::Control => (0, CONTROL_BYTES_MAX),
+            Kind::Data(_) => (DATA_HEADER_BYTES, DATA_HEADER_BYTES + DATA_BYTES_MAX),
+        };
+        if bytes > bytes_max {
+            return Err(FrameError::TooLong { bytes, bytes_max });
+        }
+        if bytes < bytes_min {
+            return Err(FrameError::TooShort(bytes));
+        }
+        Ok(())
+    }
+}
+
+/// The fixed header of a data frame.
+struct DataHead {
+    kind: DataKind,
+    job: JobId,
+    rank: Rank,
+    offset: u64,
+}
+
+/// The parts of a message that travels as a data frame.
+fn data_of(message: &Message) -> Option<(DataHead, &Bytes)> {
+    if let Message::Output(Output { job, rank, stream, offset, data }) = message {
+        let kind = match stream {
+            Stream::Stdout => DataKind::Stdout,
+            Stream::Stderr => DataKind::Stderr,
+        };
+        return Some((DataHead { kind, job: *job, rank: *rank, offset: *offset }, data));
+    }
+    if let Message::Input { job, rank, offset, data } = message {
+        let head = DataHead { kind: DataKind::Input, job: *job, rank: *rank, offset: *offset };
+        return Some((head, data));
+    }
+    None
+}
+
+/// Appends all but the raw bytes, which it returns.
+fn encode_head(message: &Message, out: &mut Vec<u8>) -> Result<Bytes, FrameError> {
+    match data_of(message) {
+        Some((head, data)) => {
+            encode_data_head(&head, data.len(), out)?;
+            Ok(data.clone())
+        }
+        None => encode_control(message, out).map(|()| Bytes::new()),
+    }
+}
+
+fn encode_data_head(head: &DataHead, data_len: usize, out: &mut Vec<u8>) -> Result<(), FrameError> {
+    let header = header(Kind::Data(head.kind), DATA_HEADER_BYTES + data_len)?;
+    out.reserve(HEADER_BYTES + DATA_HEADER_BYTES);
+    out.extend_from_slice(&header);
+    out.extend_from_slice(&head.job.0.to_le_bytes());
+    out.extend_from_slice(&head.rank.0.to_le_bytes());
+    out.extend_from_slice(&head.offset.to_le_bytes());
+    Ok(())
+}
+
+fn encode_control(message: &Message, out: &mut Vec<u8>) -> Result<(), FrameError> {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    let encoded = postcard::serialize_with_flavor(message, Tail(out)).map_err(FrameError::Control);
+    let body_len = out.len() - start - HEADER_BYTES;
+    match encoded.and_then(|()| header(Kind::Control, body_len)) {
+        Ok(header) => {
+            out[start..start + HEADER_BYTES].copy_from_slice(&header);
+            Ok(())
+        }
+        Err(error) => {
+            out.truncate(start);
+            Err(error)
+        }
+    }
+}
+
+fn header(kind: Kind, body_len: usize) -> Result<[u8; HEADER_BYTES], FrameError> {
+    kind.check_len(body_len)?;
+    // Within the limits of its kind, a length fits.
+    let [a, b, c, d] = u32::try_from(body_len).unwrap_or(u32::MAX).to_le_bytes();
+    Ok([a, b, c, d, kind.byte()])
+}
+
+fn decode_control(body: &[u8]) -> Result<Message, FrameError> {
+    let (message, rest) = postcard::take_from_bytes(body).map_err(FrameError::Control)?;
+    if !rest.is_empty() {
+        return Err(FrameError::Trailing(rest.len()));
+    }
+    // One message has one encoding, and the limits of data frames have no way around them.
+    if data_of(&message).is_some() {
+        return Err(FrameError::DataAsControl);
+    }
+    Ok(message)
+}
+
+/// Where postcard writes: the end of a vector that holds other frames already.
+struct Tail<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Tail<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
