@@ -1,6 +1,6 @@
 //! A testbed: some hosts and the head, from which the user's commands run.
 //!
-//! Every host has its own network, process numbers, host name and `/dev/shm`; the file system is
+//! Every host has its own network, process numbers, host name and shared memory; the file system is
 //! the machine's own, as on a cluster with a shared one, except for `/run`. Bring-up costs about
 //! five processes a host besides its sshd.
 
@@ -205,6 +205,6 @@ pub(crate) fn command_in(pid: u32, program: &str) -> Command {
 
 fn enter(pid: u32) -> Command {
     let mut command = Command::new("nsenter");
-    command.args(["-t", &pid.to_string(), "--net", "--uts", "--mount", "--pid"]);
+    command.args(["-t", &pid.to_string(), "--net", "--uts", "--ipc", "--mount", "--pid"]);
     command
 }
