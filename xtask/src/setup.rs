@@ -5,8 +5,9 @@ use xshell::{Shell, cmd};
 
 use crate::paths;
 
-/// Debian packages for hosts with sshds and for MPI programs. `mpich` brings Hydra 4.
-const PACKAGES: [&str; 8] = [
+/// Debian packages for hosts with sshds and for MPI programs. `mpich` brings Hydra 4, and
+/// `python3-venv` is how MPICH 5 gets here.
+const PACKAGES: [&str; 9] = [
     "openssh-server",
     "openssh-client",
     "iproute2",
@@ -15,23 +16,16 @@ const PACKAGES: [&str; 8] = [
     "libc6-dev",
     "mpich",
     "libmpich-dev",
+    "python3-venv",
 ];
 
-/// What makes a Python environment.
-const PYTHON_PACKAGES: [&str; 1] = ["python3-venv"];
-
-/// Installs what tests need.
+/// Installs what demonstration and tests need.
 pub(crate) fn setup(sh: &Shell) -> anyhow::Result<()> {
-    install(sh, &[&PACKAGES[..], &PYTHON_PACKAGES[..]].concat())?;
+    install(sh, &PACKAGES)?;
     install_mpich5(sh)
 }
 
-/// Installs what the demonstration needs.
-pub(crate) fn setup_demo(sh: &Shell) -> anyhow::Result<()> {
-    install(sh, &PACKAGES)
-}
-
-/// Installs what tests need, and shows the peers that benchmarks compare with.
+/// Installs the same, and shows the peers that benchmarks compare with.
 pub(crate) fn setup_bench(sh: &Shell) -> anyhow::Result<()> {
     setup(sh)?;
     let hydra5 = paths::mpich5().join("bin/mpiexec");
