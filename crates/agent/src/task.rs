@@ -76,12 +76,10 @@ impl Task {
             [Some(stdin), Some(pipes.stdout.write.as_fd()), Some(pipes.stderr.write.as_fd())];
         os_spec.extra_fds = vec![(pipes.pmi.1.as_fd(), PMI_FD)];
         os_spec.process_group = true;
+        os_spec.descriptors_max = (spec.descriptors.before != spec.descriptors.now)
+            .then_some(spec.descriptors.before);
         os_spec.parent_death_signal = Some(Signal::KILL);
         let child = os::spawn(&os_spec).map_err(TaskError::Spawn)?;
-        if spec.descriptors.before != spec.descriptors.now {
-            // It may have ended already, and then needs no limit.
-            let _ = os::machine::restore_descriptor_limit(child.pid, spec.descriptors);
-        }
         let (job, rank) = (spec.job, spec.rank);
         let watched = |fd, part| Watched::new(fd, Source::Task(job, rank, part));
         let mut task = Task {
