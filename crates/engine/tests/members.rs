@@ -31,7 +31,8 @@ fn a_child_that_says_hello_gets_its_part_credit_and_the_job() {
     assert!(matches!(&sent[0], Message::Welcome(welcome) if welcome.names == "n2"), "{sent:?}");
     assert!(matches!(&sent[1], Message::OutputCredit(_)));
     assert!(matches!(&sent[2], Message::Job(_)));
-    assert_eq!(sent.len(), 3);
+    assert!(matches!(&sent[3], Message::Ping { .. }));
+    assert_eq!(sent.len(), 4);
 }
 
 #[test]
