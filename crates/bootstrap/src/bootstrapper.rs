@@ -125,11 +125,18 @@ pub fn own_program() -> io::Result<OsString> {
 }
 
 /// Without a terminal, without forwarding, and never asking: a question would wait for ever.
+/// Connections that the user already shares are used, but none is opened to be shared: it would
+/// die with us, and others' sessions with it.
 ///
 /// As `-o` rather than as flags, and behind the user's, since `ssh` keeps the first value of an
 /// option but the last of a flag: so the user's choice stands.
-const SSH_OPTIONS: [&str; 4] =
-    ["-oBatchMode=yes", "-oRequestTTY=no", "-oForwardX11=no", "-oForwardAgent=no"];
+const SSH_OPTIONS: [&str; 5] = [
+    "-oBatchMode=yes",
+    "-oRequestTTY=no",
+    "-oForwardX11=no",
+    "-oForwardAgent=no",
+    "-oControlMaster=no",
+];
 
 fn ssh_argv(args: &[String], host: &str, command: &[u8]) -> Vec<OsString> {
     let theirs = args.iter().map(OsString::from);
@@ -164,7 +171,7 @@ mod tests {
         let args = vec!["-p".to_owned(), "2222".to_owned(), "-A".to_owned()];
         let command = command(&Bootstrapper::Ssh { args }, &["n1"]);
         let expected = "ssh -p 2222 -A -oBatchMode=yes -oRequestTTY=no -oForwardX11=no \
-                        -oForwardAgent=no -- n1 exec '/opt/my apps/convoke' __agent";
+                        -oForwardAgent=no -oControlMaster=no -- n1 exec '/opt/my apps/convoke' __agent";
         assert_eq!(joined(&command), expected);
         assert_eq!(command.stdin.unwrap(), b"CONVOKE-BOOT-1 6162\n");
         assert_eq!(command.env_add, []);

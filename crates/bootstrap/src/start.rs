@@ -12,6 +12,9 @@ use os::{Child, ResolveError, Signal, SpawnError, SpawnSpec};
 use crate::Command;
 
 /// A bootstrap command that runs. Our ends of its pipes do not block.
+///
+/// When the process has ended, take what its pipes hold and close them; do not wait for their
+/// end, since something that it left behind may hold them.
 #[derive(Debug)]
 pub struct Helper {
     /// The process. Its end is a sign that the agent has ended too.
@@ -20,9 +23,9 @@ pub struct Helper {
     pub stdin: Option<OwnedFd>,
     /// What is to be written to `stdin` yet, once there is room; nearly always nothing.
     pub unsent: Vec<u8>,
-    /// Read it to the end: login shells print there, and a full pipe would stop them.
+    /// Read it all along: login shells print there, and a full pipe would stop them.
     pub stdout: OwnedFd,
-    /// Read it to the end; what it says is for [`diagnose`](crate::diagnose).
+    /// Read it all along; what it says is for [`diagnose`](fn@crate::diagnose).
     pub stderr: OwnedFd,
 }
 

@@ -115,6 +115,11 @@ impl Engine {
             let spec = Arc::clone(&job.spec);
             self.send(vec![link], Message::Job((*spec).clone().into()));
         }
+        // From the first ping and its answer on, both ends know how long the other may be silent.
+        if let Some(ticker) = &self.ticker {
+            let next_ms = ticker.period_ms();
+            self.send(vec![link], Message::Ping { next_ms });
+        }
         self.start_waiting();
     }
 

@@ -208,6 +208,9 @@ impl Engine {
             self.tell_joined();
         }
         self.check_parent();
+        if self.over {
+            return;
+        }
         self.check_children();
         self.check_job();
         self.govern(Head::on_time);
@@ -343,7 +346,10 @@ impl Engine {
         let Ok(names) = crate::names::unfold(&welcome.names, welcome.below.len()) else {
             return self.abandon("its parent's list of names is broken".to_string());
         };
-        self.above = Above::Parent { link, silence: Silence::new(self.now) };
+        let mut silence = Silence::new(self.now);
+        // The first ping follows at once, and says more.
+        silence.on_announced(self.now, welcome.session.heartbeat_ms);
+        self.above = Above::Parent { link, silence };
         self.begin(welcome.tree, welcome.below, names, welcome.session);
         self.joining.missing.insert(self.id.0);
     }
@@ -655,7 +661,7 @@ impl Engine {
 
     /// Brings everything that follows from what has happened to its end.
     fn settle(&mut self) {
-        loop {
+        while !self.over {
             self.report_done();
             let Above::Head(head) = &mut self.above else { break };
             let Some(message) = head.inbox.pop_front() else { break };
