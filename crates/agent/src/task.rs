@@ -77,11 +77,8 @@ impl Task {
         os_spec.extra_fds = vec![(pipes.pmi.1.as_fd(), PMI_FD)];
         os_spec.process_group = true;
         os_spec.parent_death_signal = Some(Signal::KILL);
+        os_spec.descriptors_max = Some(spec.descriptors.before);
         let child = os::spawn(&os_spec).map_err(TaskError::Spawn)?;
-        if spec.descriptors.before != spec.descriptors.now {
-            // It may have ended already, and then needs no limit.
-            let _ = os::machine::restore_descriptor_limit(child.pid, spec.descriptors);
-        }
         let (job, rank) = (spec.job, spec.rank);
         let watched = |fd, part| Watched::new(fd, Source::Task(job, rank, part));
         let mut task = Task {
@@ -289,7 +286,10 @@ impl TaskError {
         }
         let limit = descriptors.now;
         let need = DESCRIPTORS_PER_TASK;
-        (errno, format!("{words}: {limit} descriptors are allowed, and a task needs {need}"))
+        let words = format!(
+            "{words}: {limit} descriptors are allowed (`ulimit -n`), and a task needs {need}"
+        );
+        (errno, words)
     }
 }
 

@@ -286,7 +286,9 @@ fn task_fault(fault: &JobFault) -> Option<(Rank, String)> {
             (*rank, "closed its PMI connection before it had finalized PMI".to_owned())
         }
         JobFault::Abort { rank, code, message } => {
-            (*rank, format!("aborted with code {code}: {}", message.trim_end()))
+            let message = message.trim_end();
+            let colon = if message.is_empty() { "" } else { ": " };
+            (*rank, format!("aborted with code {code}{colon}{message}"))
         }
         JobFault::Pmi { rank, words } => (*rank, format!("broke the PMI protocol: {words}")),
         JobFault::Program { .. } | JobFault::Directory { .. } => return None,
