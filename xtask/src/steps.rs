@@ -28,7 +28,7 @@ pub(crate) fn test(sh: &Shell, names: &[&str]) -> anyhow::Result<()> {
     setup::setup(sh)?;
     let mut tally = Tally::default();
     if names.is_empty() {
-        for name in ["fmt", "tidy", "clippy", "doc", "no_std", "unit", "integration"] {
+        for name in ["fmt", "tidy", "clippy", "doc", "no_std", "unit", "doctest", "integration"] {
             step(sh, name, &mut tally)?;
         }
     }
@@ -46,6 +46,7 @@ fn step(sh: &Shell, name: &str, tally: &mut Tally) -> anyhow::Result<()> {
         "doc" => doc(sh)?,
         "no_std" => no_std(sh)?,
         "unit" => cargo_test(tally, &["--lib", "--bins"])?,
+        "doctest" => cargo_test(tally, &["--doc"])?,
         "integration" => cargo_test(tally, &["--test", "*"])?,
         file => cargo_test(tally, &["--test", file])?,
     }

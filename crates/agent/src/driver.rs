@@ -364,6 +364,7 @@ impl<'a> Driver<'a> {
             Effect::Send { links, message } => {
                 self.links.send(&mut self.reactor, &links, &message);
             }
+            Effect::SetLinkTimeout(link, timeout_ms) => self.links.set_timeout(link, timeout_ms),
             Effect::Close(link) => self.links.close(link),
             Effect::Prepare(spec) => self.tasks.prepare(&mut self.reactor, &spec),
             Effect::Spawn(spawn) => self.tasks.spawn(&mut self.reactor, &spawn),

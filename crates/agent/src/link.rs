@@ -21,14 +21,9 @@ use crate::source::Source;
 /// is stuck holds little.
 const SEALED_BYTES: usize = 64 * 1024;
 
-/// Dead peers are the engine's to notice, by heartbeats. The kernel's keep-alive only closes what a
-/// vanished process would otherwise leave open for ever, and its limit for unacknowledged bytes
-/// stays off: it would cut off a front end that is stopped for long.
-const TIMES: LinkTimes = LinkTimes {
-    keepalive_idle: Duration::from_secs(60),
-    keepalive_interval: Duration::from_secs(20),
-    unacknowledged_max: Duration::ZERO,
-};
+/// The kernel's probes on an idle link, so that a cut one is noticed while nobody has anything to
+/// say and no process wakes for it.
+const PROBE: Duration = Duration::from_secs(2);
 
 /// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +102,7 @@ impl Link {
         fd: OwnedFd,
         handshake: Handshake,
     ) -> io::Result<Link> {
-        net::set_link_options(&fd, &TIMES)?;
+        net::set_link_options(&fd, &times(None))?;
         Link::new(reactor, id, fd, State::Proving(handshake), Interest::READ)
     }
 
@@ -186,9 +181,14 @@ impl Link {
         Ok(Progress::Same)
     }
 
+    /// Has the kernel break the connection when the peer acknowledges nothing for so long.
+    pub(crate) fn set_timeout(&self, timeout_ms: Option<u32>) {
+        let _ = net::set_link_options(&self.watched, &times(timeout_ms)); // fails if it is broken
+    }
+
     fn on_connected(&mut self, reactor: &Reactor) -> Result<(), LinkError> {
         net::connect_result(&self.watched).map_err(LinkError::Io)?;
-        net::set_link_options(&self.watched, &TIMES).map_err(LinkError::Io)?;
+        net::set_link_options(&self.watched, &times(None)).map_err(LinkError::Io)?;
         if let State::Connecting(handshake) = mem::replace(&mut self.state, State::Broken) {
             self.state = State::Proving(handshake);
         }
@@ -353,4 +353,9 @@ fn report_all(reactor: &mut Reactor, inbox: &mut Inbox, id: LinkId) -> Result<bo
 
 fn report_message(reactor: &mut Reactor, link: LinkId, message: Message) {
     reactor.report(Input::Message { link, message });
+}
+
+fn times(timeout_ms: Option<u32>) -> LinkTimes {
+    let unacknowledged_max = Duration::from_millis(u64::from(timeout_ms.unwrap_or(0)));
+    LinkTimes { keepalive_idle: PROBE, keepalive_interval: PROBE, unacknowledged_max }
 }

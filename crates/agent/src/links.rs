@@ -109,6 +109,13 @@ impl Links {
         }
     }
 
+    /// Has the kernel close a link whose peer acknowledges nothing for so long.
+    pub(crate) fn set_timeout(&mut self, id: LinkId, timeout_ms: Option<u32>) {
+        if let Some(link) = self.links.get(&id) {
+            link.set_timeout(timeout_ms);
+        }
+    }
+
     /// Closes a link behind what is queued.
     pub(crate) fn close(&mut self, id: LinkId) {
         if let Some(link) = self.links.get_mut(&id) {

@@ -135,9 +135,6 @@ impl Report<'_> {
                 format!("the remote shell could not be run: {}", errno_text(errno))
             }
             StartCause::Silent => format!("no answer within {elapsed}"),
-            StartCause::Handshake => {
-                format!("the agent was started, but could not connect back, {elapsed}")
-            }
             StartCause::Deadline => "not up when the time to join was over".to_owned(),
             StartCause::Parent(parent) => {
                 format!("{}, which was to start it, is not up", node_name(self.names, parent))
@@ -330,10 +327,6 @@ fn kind_text(kind: ShellFailureKind) -> &'static str {
 fn hints(failures: &[StartFailure]) -> Vec<&'static str> {
     let found = failures.iter().filter_map(|failure| match failure.cause {
         StartCause::Shell(kind, _) => hint(kind).map(|hint| (hint, ())),
-        StartCause::Handshake => Some((
-            "the hosts must reach the ones that start them: check firewalls and addresses",
-            (),
-        )),
         StartCause::Silent => Some((
             "try the remote shell by hand: it must not ask anything (`ssh -o BatchMode=yes HOST true`)",
             (),

@@ -109,6 +109,8 @@ impl Engine {
             own_name: child.name.clone(),
             session: (*self.session()).clone(),
         };
+        let timeout_ms = welcome.session.link_timeout_ms;
+        self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
         self.send(vec![link], Message::Welcome(welcome.into()));
         self.send(vec![link], Message::OutputCredit(window));
         if let Some(job) = &self.job {
@@ -142,7 +144,6 @@ impl Engine {
                         StartCause::Shell(_, status) => LossCause::Shell(status),
                         StartCause::NoShell(_)
                         | StartCause::Silent
-                        | StartCause::Handshake
                         | StartCause::Deadline
                         | StartCause::Parent(_) => LossCause::LinkClosed,
                     };

@@ -350,6 +350,8 @@ impl Engine {
         // The first ping follows at once, and says more.
         silence.on_announced(self.now, welcome.session.heartbeat_ms);
         self.above = Above::Parent { link, silence };
+        let timeout_ms = welcome.session.link_timeout_ms;
+        self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
         self.begin(welcome.tree, welcome.below, names, welcome.session);
         self.joining.missing.insert(self.id.0);
     }
@@ -479,11 +481,23 @@ impl Engine {
         }
     }
 
+    /// Stops or goes on with the front end. A head that is stopped hears nothing and says nothing, so
+    /// neither it nor its children may take the other's silence for its end.
     fn suspend(&mut self, on: bool) {
-        if let Above::Parent { silence, .. } = &mut self.above
-            && on
-        {
-            silence.on_suspended();
+        match &mut self.above {
+            Above::Parent { link, silence } => {
+                let link = *link;
+                if on {
+                    silence.on_suspended();
+                }
+                let timeout_ms = (!on).then(|| self.session().link_timeout_ms);
+                self.effects.push_back(Effect::SetLinkTimeout(link, timeout_ms));
+            }
+            Above::Head(_) => {
+                // Ours are the kernel's affair while we are stopped: it answers probes for us.
+                self.children.values_mut().for_each(|child| child.silence.on_suspended());
+            }
+            Above::Unwelcomed { .. } => {}
         }
         if let Some(job) = &self.job {
             let signal = if on { Signal::STOP } else { Signal::CONT };

@@ -68,16 +68,20 @@ fn address(name: &str) -> io::Result<SocketAddr> {
 fn answer(testbed: &Testbed, line: &str) -> String {
     match perform(testbed, line) {
         Ok(text) => format!("ok\n{text}"),
-        Err(error) => format!("error\n{error:#}\n"),
+        Err(error) => format!("error\n{}\n", error.chain()),
     }
 }
 
-fn perform(testbed: &Testbed, line: &str) -> anyhow::Result<String> {
+fn perform(testbed: &Testbed, line: &str) -> Result<String, TestbedError> {
+    let unknown = || TestbedError::UnknownRequest { request: line.to_owned(), known: VERBS };
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
         ["cut", host] => testbed.cut(host)?,
         ["black-hole", host] => testbed.black_hole(host)?,
-        ["slow", host, ms] => testbed.delay(host, Duration::from_millis(ms.parse()?))?,
+        ["slow", host, ms] => {
+            let ms = ms.parse().map_err(|_| unknown())?;
+            testbed.delay(host, Duration::from_millis(ms))?;
+        }
         ["kill", host] => testbed.kill_host(host)?,
         ["power-off", host] => testbed.power_off(host)?,
         ["heal", host] => testbed.heal(host)?,
@@ -85,10 +89,10 @@ fn perform(testbed: &Testbed, line: &str) -> anyhow::Result<String> {
         ["start-sshd", host] => testbed.start_sshd(host, Sshd::Willing)?,
         ["mute-sshd", host] => testbed.mute_sshd(host)?,
         ["hosts"] => return Ok(testbed.host_list() + "\n"),
-        ["ps"] => return Ok(process_table(testbed)?),
+        ["ps"] => return process_table(testbed),
         ["pid", host] => return Ok(format!("{}\n", testbed.pid(host)?)),
         ["down"] => {}
-        _ => anyhow::bail!("no such request: `{line}`; there are: {VERBS}"),
+        _ => return Err(unknown()),
     }
     Ok(String::new())
 }

@@ -1,5 +1,6 @@
 //! What can go wrong when hosts are made or hurt: always the machine's or the caller's fault.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
@@ -20,6 +21,17 @@ pub enum TestbedError {
     /// No host of this testbed has the name.
     #[error("the testbed has no host `{0}`")]
     UnknownHost(String),
+    /// The host was killed, so nothing can be done with it.
+    #[error("host `{0}` is dead")]
+    DeadHost(String),
+    /// A request to a testbed in the background makes no sense.
+    #[error("no such request: `{request}`; there are: {known}")]
+    UnknownRequest {
+        /// What was asked.
+        request: String,
+        /// What can be asked.
+        known: &'static str,
+    },
     /// A tool could not be started.
     #[error("start `{program}`")]
     Start {
@@ -65,4 +77,17 @@ pub enum TestbedError {
         /// How long.
         limit_ms: u128,
     },
+}
+
+impl TestbedError {
+    /// The error and what caused it, on one line.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            text += &format!(": {error}");
+            cause = error.source();
+        }
+        text
+    }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Hurt {
     mute: BTreeMap<usize, TcpListener>,
     delayed: BTreeMap<usize, DelayLine>,
     black_holes: BTreeSet<usize>,
+    /// Whose processes are gone, so that their numbers may be somebody else's by now.
+    dead: BTreeSet<usize>,
 }
 
 impl Testbed {
@@ -114,6 +116,7 @@ impl Testbed {
                 TestbedError::System { doing: format!("kill host {host}"), source: e.into() }
             })?;
         }
+        self.hurt().dead.insert(self.index(host)?);
         let gone = || !Path::new(&format!("/proc/{pid}/ns/net")).exists();
         wait_for(&format!("the processes of {host} end"), gone)
     }
@@ -124,7 +127,7 @@ impl Testbed {
         self.kill_host(host)
     }
 
-    /// Undoes everything that was done to the host's link and sshd.
+    /// Undoes everything that was done to the host's link and sshd. A dead host stays dead.
     pub fn heal(&self, host: &str) -> Result<(), TestbedError> {
         let index = self.index(host)?;
         self.delay(host, Duration::ZERO)?;
@@ -134,6 +137,12 @@ impl Testbed {
         }
         self.switch_ip(&format!("link set {} up\n", network::port(index)))?;
         self.start_sshd(host, Sshd::Willing)
+    }
+
+    /// Whether the host was killed.
+    pub(crate) fn is_dead(&self, host: &str) -> Result<bool, TestbedError> {
+        let index = self.index(host)?;
+        Ok(self.hurt().dead.contains(&index))
     }
 
     fn hurt(&self) -> std::sync::MutexGuard<'_, Hurt> {
@@ -148,11 +157,10 @@ impl Testbed {
     /// Runs `ip` with `batch` on every living host but one.
     fn on_all_others(&self, index: usize, batch: &str) -> Result<(), TestbedError> {
         for (other, name) in self.names().iter().enumerate() {
-            let pid = self.pid(name)?;
-            if other == index || !Path::new(&format!("/proc/{pid}/ns/net")).exists() {
+            if other == index || self.is_dead(name)? {
                 continue;
             }
-            let mut ip = network::in_network_of(pid, "ip");
+            let mut ip = network::in_network_of(self.pid(name)?, "ip");
             command::check_with_input("changing a host", ip.args(["-batch", "-"]), batch)?;
         }
         Ok(())

@@ -23,8 +23,15 @@ impl Testbed {
     /// The processes of `host`, by number, without the host's first process and without its sshd
     /// and what sshd needs per connection. A host that was killed has none.
     pub fn processes(&self, host: &str) -> Result<Vec<HostProcess>, TestbedError> {
+        if self.is_dead(host)? {
+            return Ok(Vec::new());
+        }
         let proc = PathBuf::from(format!("/proc/{}/root/proc", self.pid(host)?));
-        let Ok(entries) = fs::read_dir(&proc) else { return Ok(Vec::new()) };
+        let entries = fs::read_dir(&proc).map_err(|source| TestbedError::File {
+            doing: "read",
+            path: proc.clone(),
+            source,
+        })?;
         let mut processes: Vec<HostProcess> = entries
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .filter(|&pid| pid != 1)

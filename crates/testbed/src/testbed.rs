@@ -117,8 +117,11 @@ impl Testbed {
     }
 
     /// The first process of `host`, as this process numbers it. The namespaces of the host can be
-    /// entered through it.
+    /// entered through it, while it lives.
     pub fn pid(&self, host: &str) -> Result<u32, TestbedError> {
+        if self.is_dead(host)? {
+            return Err(TestbedError::DeadHost(host.to_owned()));
+        }
         let pid = self.world.host_pids.get(host).copied();
         pid.ok_or_else(|| TestbedError::UnknownHost(host.to_owned()))
     }

@@ -11,7 +11,7 @@
 //! Each host is a PID namespace within, so that all processes of a host can be ended at once.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::{TestbedError, command};
@@ -121,9 +121,6 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         drop(self.lifeline.take());
-        if let Some(mut stdout) = self.child.stdout.take() {
-            drop(stdout.read_to_end(&mut Vec::new()));
-        }
         drop(self.child.wait());
     }
 }

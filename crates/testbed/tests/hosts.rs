@@ -76,6 +76,7 @@ fn a_killed_host_takes_its_processes_along_and_nobody_elses() {
     }
     assert_eq!(bed.find("sleep 4321").unwrap().len(), 2);
     bed.kill_host("n0").unwrap();
+    assert!(bed.run("n0", "true").is_err(), "a dead host runs nothing");
     let left = bed.find("sleep 4321").unwrap();
     assert_eq!(left.iter().map(|(host, _)| host.as_str()).collect::<Vec<_>>(), ["n1"]);
     bed.signal("n1", left[0].1.pid, "KILL").unwrap();

@@ -22,7 +22,7 @@ fn launches_from_one_host_wait_for_each_other_and_those_from_two_do_not() {
     let same = elapsed(|| launch_together(&dir, &["a", "a", "a", "a"]));
     let apart = elapsed(|| launch_together(&dir, &["a", "b", "c", "d"]));
     assert!(same >= Duration::from_millis(400), "{same:?}");
-    assert!(apart < Duration::from_millis(350), "{apart:?}");
+    assert!(apart < same, "{apart:?} is not less than {same:?}");
 }
 
 #[test]

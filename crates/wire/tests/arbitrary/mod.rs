@@ -150,7 +150,6 @@ fn start_cause() -> impl Strategy<Value = StartCause> {
         (shell_failure(), status()).prop_map(|(kind, status)| StartCause::Shell(kind, status)),
         any::<i32>().prop_map(StartCause::NoShell),
         Just(StartCause::Silent),
-        Just(StartCause::Handshake),
         Just(StartCause::Deadline),
         agent().prop_map(StartCause::Parent),
     ]
