@@ -165,12 +165,12 @@ fn run_with_input(args: &[&str], input: &[u8]) -> Output {
 #[expect(clippy::disallowed_methods, reason = "a test may fork")]
 fn start(command: &mut Command, input: &[u8]) -> Output {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
+    let mut child = command.spawn().expect("a process starts");
+    let mut stdin = child.stdin.take().expect("it was asked for");
     let input = input.to_vec();
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
+    let output = child.wait_with_output().expect("a child can be waited for");
+    writer.join().expect("the writer does not panic");
     output
 }
 
