@@ -9,7 +9,7 @@ use std::io;
 use std::time::Duration;
 
 use engine::Outcome;
-use model::{AgentId, ExitStatus, IdSet, Rank, TaskMap, fold_names};
+use model::{AgentId, ExitStatus, IdSet, Rank, Signal, TaskMap, fold_names};
 use observe::seconds;
 use wire::{
     AgentLoss, JobFault, JobSpec, LossCause, ShellFailureKind, StartCause, StartFailure, Stream,
@@ -47,7 +47,7 @@ pub(crate) fn outcome(
     report.losses(&outcome.losses);
     report.node_faults(&outcome.faults);
     if !is_quiet {
-        report.task_faults(&outcome.faults);
+        report.task_faults(outcome);
     }
     if outcome.timed_out {
         report.text += "error: the job was ended when its time was over (`--timeout`)\n";
@@ -61,10 +61,10 @@ pub(crate) fn output_error(stream: Stream, error: &io::Error) -> String {
         Stream::Stdout => "output",
         Stream::Stderr => "error",
     };
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => String::new(),
-        _ => format!("error: could not write standard {name}: {error}\n"),
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return String::new();
     }
+    format!("error: could not write standard {name}: {error}\n")
 }
 
 struct Report<'a> {
@@ -132,7 +132,7 @@ impl Report<'_> {
                 format!("{}{} after {elapsed}", kind_text(kind), status_text(status))
             }
             StartCause::NoShell(errno) => {
-                format!("could not run it: {}", io::Error::from_raw_os_error(errno))
+                format!("the remote shell could not be run: {}", errno_text(errno))
             }
             StartCause::Silent => format!("no answer within {elapsed}"),
             StartCause::Deadline => "not up when the time to join was over".to_owned(),
@@ -154,7 +154,7 @@ impl Report<'_> {
                 LossCause::Silent(ms) => {
                     format!("no sign of life for {:.1} s", f64::from(ms) / 1000.0)
                 }
-                LossCause::Shell(status) => format!("its agent's shell {status}"),
+                LossCause::Shell(status) => format!("its remote shell {}", status_text(status)),
                 LossCause::Misbehaved => "it broke the protocol".to_owned(),
             };
             let mut below = loss.agents.clone();
@@ -185,8 +185,7 @@ impl Report<'_> {
         self.node_fault(&format!("could not run `{name}`"), programs.collect());
         let directories = faults.iter().filter_map(|fault| match fault {
             JobFault::Directory { agent, errno, words } => {
-                let error = io::Error::from_raw_os_error(*errno);
-                Some((*agent, format!("`{words}`: {error}")))
+                Some((*agent, format!("`{words}`: {}", errno_text(*errno))))
             }
             JobFault::Program { .. }
             | JobFault::Spawn { .. }
@@ -212,9 +211,11 @@ impl Report<'_> {
     }
 
     /// What tasks did. The first is what decided; others that did the same are folded.
-    fn task_faults(&mut self, faults: &[JobFault]) {
+    /// Those that ended of the signal that the user sent did what they were told.
+    fn task_faults(&mut self, outcome: &Outcome) {
         let mut lines: Vec<(String, IdSet)> = Vec::new();
-        for fault in faults {
+        let told = |fault: &&JobFault| !is_as_told(fault, outcome.signal);
+        for fault in outcome.faults.iter().filter(told) {
             let Some((rank, text)) = task_fault(fault) else { continue };
             match lines.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, ranks)) => drop(ranks.insert(rank.0)),
@@ -224,6 +225,7 @@ impl Report<'_> {
         for (text, ranks) in lines {
             let nodes = self.nodes_of(&ranks);
             let tasks = if ranks.len() == 1 { "task" } else { "tasks" };
+            let text = if ranks.len() == 1 { text } else { text.replacen("was ", "were ", 1) };
             self.line(format!("{tasks} {ranks} on {nodes} {text}"));
         }
     }
@@ -254,13 +256,25 @@ struct Block {
     words: String,
 }
 
+fn is_as_told(fault: &JobFault, told: Option<Signal>) -> bool {
+    match fault {
+        JobFault::Task { status: ExitStatus::Signaled { signal, .. }, .. } => Some(*signal) == told,
+        JobFault::Task { .. }
+        | JobFault::Program { .. }
+        | JobFault::Directory { .. }
+        | JobFault::Spawn { .. }
+        | JobFault::Unfinalized { .. }
+        | JobFault::Abort { .. }
+        | JobFault::Pmi { .. } => false,
+    }
+}
+
 /// A task's fault, as what follows its name.
 fn task_fault(fault: &JobFault) -> Option<(Rank, String)> {
     Some(match fault {
         JobFault::Task { rank, status } => (*rank, status_text(*status)),
         JobFault::Spawn { rank, errno, words } => {
-            let error = io::Error::from_raw_os_error(*errno);
-            (*rank, format!("could not be created: {words}: {error}"))
+            (*rank, format!("could not be created: {words}: {}", errno_text(*errno)))
         }
         JobFault::Unfinalized { rank, status: Some(status) } => {
             (*rank, format!("{} before it had finalized PMI", status_text(*status)))
@@ -269,11 +283,19 @@ fn task_fault(fault: &JobFault) -> Option<(Rank, String)> {
             (*rank, "closed its PMI connection before it had finalized PMI".to_owned())
         }
         JobFault::Abort { rank, code, message } => {
-            (*rank, format!("aborted with code {code}: {}", message.trim_end()))
+            let message = message.trim_end();
+            let colon = if message.is_empty() { "" } else { ": " };
+            (*rank, format!("aborted with code {code}{colon}{message}"))
         }
         JobFault::Pmi { rank, words } => (*rank, format!("broke the PMI protocol: {words}")),
         JobFault::Program { .. } | JobFault::Directory { .. } => return None,
     })
+}
+
+/// The system's words without the number, which `strerror` would not give either.
+fn errno_text(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 fn status_text(status: ExitStatus) -> String {
@@ -337,8 +359,6 @@ fn hint(kind: ShellFailureKind) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use model::Signal;
-
     use super::*;
 
     fn names() -> Vec<String> {
