@@ -25,6 +25,7 @@ impl World<'_> {
             Effect::Start(start) => self.start(id, &start),
             Effect::KillShell(start) => self.kill_shell_of(id, start),
             Effect::Send { links, message } => self.send(id, &links, &message),
+            Effect::SetLinkTimeout(link, ms) => self.set_link_timeout(id, link, ms),
             Effect::Close(link) => self.close_link(id, link),
             Effect::Prepare(job) => {
                 self.tell_soon(id, Input::Prepared { job: job.job, fault: None });
