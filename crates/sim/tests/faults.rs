@@ -49,14 +49,14 @@ fn the_death_of_any_task_at_any_step_ends_the_session() {
 #[test]
 fn a_cut_link_at_any_step_ends_the_session() {
     for agent in [1, 2, 3] {
-        at_every_step(Fault::Cut(AgentId(agent)), 2 * SECONDS, names(agent));
+        at_every_step(Fault::Cut(AgentId(agent)), CUT_SECONDS, names(agent));
     }
 }
 
 #[test]
 fn a_link_that_falls_silent_at_any_step_ends_the_session() {
     for agent in [1, 2, 3] {
-        at_every_step(Fault::Hush(AgentId(agent)), 6 * SECONDS, names(agent));
+        at_every_step(Fault::Hush(AgentId(agent)), HUSH_SECONDS, names(agent));
     }
 }
 
@@ -77,12 +77,19 @@ fn random_sessions_keep_what_is_promised() {
     }
 }
 
+/// Any death is noticed at once; what follows takes the grace and some patience with the rest.
 const SECONDS: u32 = 5;
+
+/// The kernel gives a cut link up after eight seconds, or a start is given up after five.
+const CUT_SECONDS: u32 = SECONDS + 8;
+
+/// A parent of two pings every four seconds, and three pings may stay away.
+const HUSH_SECONDS: u32 = SECONDS + 5 * 4;
 
 /// A small session in which everything happens: cards are exchanged, all tasks write, time passes.
 fn session() -> Session {
     let script = Script::mpi().output(300).wait(Duration::from_millis(50)).then(Step::LeaveStray);
-    Session::of(N).tree("kary:2").tasks(1).script(script)
+    Session::of(N).tree("kary:2").script(script).spec(|spec| spec.start_timeout_ms = 5_000)
 }
 
 /// Runs the session with the fault after each of its steps. It must end within so many seconds
