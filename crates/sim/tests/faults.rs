@@ -69,6 +69,14 @@ fn an_agent_that_pauses_for_a_moment_is_not_lost() {
 }
 
 #[test]
+fn the_same_seed_is_the_same_run_whatever_goes_wrong() {
+    for seed in 0..20 {
+        let session = Session::random(seed);
+        assert_eq!(session.run().hash, session.run().hash, "seed {seed}");
+    }
+}
+
+#[test]
 fn random_sessions_keep_what_is_promised() {
     for seed in 0..200 {
         if let Err(failure) = Session::random(seed).try_run() {
