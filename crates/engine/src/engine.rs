@@ -161,6 +161,7 @@ impl Engine {
             Input::OutputWritten(bytes) => {
                 self.credit.on_grant(bytes);
                 self.send_output();
+                self.govern(Head::on_output_written);
             }
             Input::OutputClosed(stream) => {
                 self.govern(|head, out| head.on_output_closed(stream, out))
