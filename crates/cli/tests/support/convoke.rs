@@ -22,12 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LEAVING: Duration = Duration::from_secs(5);
 
 /// The command under test.
-pub fn convoke_path() -> &'static Path {
+pub(crate) fn convoke_path() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_convoke"))
 }
 
 /// A run that is being put together.
-pub struct Convoke {
+pub(crate) struct Convoke {
     command: Command,
     marker: Marker,
     dir: TempDir,
@@ -36,7 +36,7 @@ pub struct Convoke {
 }
 
 /// A run in progress.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
     streams: [Receiver<Vec<u8>>; 2],
@@ -51,27 +51,27 @@ pub struct Running {
 
 /// A run that is over, and of which nothing is left.
 #[derive(Debug)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// The exit status; 128 and the signal's number if it was killed by one.
-    pub status: i32,
+    pub(crate) status: i32,
     /// What it wrote to standard output.
-    pub stdout: Vec<u8>,
+    pub(crate) stdout: Vec<u8>,
     /// What it wrote to standard error.
-    pub stderr: String,
+    pub(crate) stderr: String,
     /// How long it took.
-    pub took: Duration,
+    pub(crate) took: Duration,
 }
 
 impl Convoke {
     /// `convoke run`, for the test of this name. Standard input is empty.
-    pub fn new(test: &str) -> Convoke {
+    pub(crate) fn new(test: &str) -> Convoke {
         let mut this = Convoke::wrapped(test, Command::new(convoke_path()));
         this.command.arg("run");
         this
     }
 
     /// Another program, which runs `convoke` somehow.
-    pub fn wrapped(test: &str, mut command: Command) -> Convoke {
+    pub(crate) fn wrapped(test: &str, mut command: Command) -> Convoke {
         let marker = Marker::new(test);
         command.env(Marker::VARIABLE, marker.value());
         // A test may itself be a task of a job.
@@ -81,7 +81,7 @@ impl Convoke {
     }
 
     /// A shell script in which `$CONVOKE` is the command and `$MISBEHAVE` the fixture.
-    pub fn script(test: &str, shell: &str, script: &str) -> Convoke {
+    pub(crate) fn script(test: &str, shell: &str, script: &str) -> Convoke {
         let mut command = Command::new(shell);
         command.env("CONVOKE", convoke_path()).env("MISBEHAVE", fixture("misbehave"));
         command.args(["-c", script]);
@@ -89,58 +89,58 @@ impl Convoke {
     }
 
     /// A directory for the test's files.
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// One more argument.
-    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Convoke {
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Convoke {
         self.command.arg(arg);
         self
     }
 
     /// More arguments.
-    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Convoke {
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Convoke {
         self.command.args(args);
         self
     }
 
     /// Arguments without blanks in them.
-    pub fn words(self, words: &str) -> Convoke {
+    pub(crate) fn words(self, words: &str) -> Convoke {
         self.args(words.split_ascii_whitespace())
     }
 
     /// The fixture that misbehaves, with these steps.
-    pub fn misbehave<A: AsRef<OsStr>>(self, steps: impl IntoIterator<Item = A>) -> Convoke {
+    pub(crate) fn misbehave<A: AsRef<OsStr>>(self, steps: impl IntoIterator<Item = A>) -> Convoke {
         self.arg(fixture("misbehave")).args(steps)
     }
 
     /// A variable of the command's own environment.
-    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Convoke {
+    pub(crate) fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Convoke {
         self.command.env(name, value);
         self
     }
 
     /// Its current directory.
-    pub fn current_dir(mut self, dir: &Path) -> Convoke {
+    pub(crate) fn current_dir(mut self, dir: &Path) -> Convoke {
         self.command.current_dir(dir);
         self
     }
 
     /// What a pipe on its standard input says.
-    pub fn input(mut self, input: impl Into<Vec<u8>>) -> Convoke {
+    pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Convoke {
         self.input = input.into();
         self
     }
 
     /// How long it may take at most.
-    pub fn patience(mut self, patience: Duration) -> Convoke {
+    pub(crate) fn patience(mut self, patience: Duration) -> Convoke {
         self.patience = patience;
         self
     }
 
     /// Runs it to its end with its input in a pipe, which is closed behind it.
-    pub fn run(mut self) -> Ended {
+    pub(crate) fn run(mut self) -> Ended {
         let input = std::mem::take(&mut self.input);
         let mut running = self.start();
         let stdin = running.stdin.take();
@@ -149,13 +149,18 @@ impl Convoke {
     }
 
     /// Runs it to its end with this as its standard input.
-    pub fn run_with_stdin(mut self, stdin: impl Into<Stdio>) -> Ended {
+    pub(crate) fn run_with_stdin(self, stdin: impl Into<Stdio>) -> Ended {
+        self.start_with_stdin(stdin).finish()
+    }
+
+    /// Starts it with this as its standard input.
+    pub(crate) fn start_with_stdin(mut self, stdin: impl Into<Stdio>) -> Running {
         self.command.stdin(stdin);
-        self.begin().finish()
+        self.begin()
     }
 
     /// Starts it with a pipe as its standard input.
-    pub fn start(mut self) -> Running {
+    pub(crate) fn start(mut self) -> Running {
         self.command.stdin(Stdio::piped());
         self.begin()
     }
@@ -166,10 +171,7 @@ impl Convoke {
         let mut child = self.command.spawn().unwrap();
         let begun = Instant::now();
         Running {
-            streams: [
-                forward(child.stdout.take().unwrap()),
-                forward(child.stderr.take().unwrap()),
-            ],
+            streams: [forward(child.stdout.take().unwrap()), forward(child.stderr.take().unwrap())],
             stdin: child.stdin.take(),
             child,
             seen: [Vec::new(), Vec::new()],
@@ -183,17 +185,17 @@ impl Convoke {
 
 impl Running {
     /// What all its processes have in their environment.
-    pub fn marker(&self) -> &Marker {
+    pub(crate) fn marker(&self) -> &Marker {
         &self.marker
     }
 
     /// The process that was started.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits until its output, so far, is as `holds` wants it.
-    pub fn wait_for_output(&mut self, what: &str, holds: impl Fn(&[u8]) -> bool) {
+    pub(crate) fn wait_for_output(&mut self, what: &str, holds: impl Fn(&[u8]) -> bool) {
         while !holds(&self.seen[0]) {
             let left = self.left();
             match self.streams[0].recv_timeout(left) {
@@ -204,12 +206,12 @@ impl Running {
     }
 
     /// Writes to its standard input.
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
     /// Closes its standard input.
-    pub fn close_stdin(&mut self) {
+    pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
@@ -217,7 +219,7 @@ impl Running {
     ///
     /// # Panics
     /// When it is late, with what it has said, or when something is left.
-    pub fn finish(mut self) -> Ended {
+    pub(crate) fn finish(mut self) -> Ended {
         let status = self.wait();
         let took = self.begun.elapsed();
         self.drain();
@@ -286,12 +288,12 @@ impl Drop for Running {
 
 impl Ended {
     /// Standard output as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
     /// The lines of standard output, in order.
-    pub fn sorted_lines(&self) -> Vec<String> {
+    pub(crate) fn sorted_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.text().lines().map(str::to_owned).collect();
         lines.sort();
         lines
@@ -302,14 +304,14 @@ impl Ended {
     /// # Panics
     /// If not, with all that was said.
     #[track_caller]
-    pub fn with_status(self, status: i32) -> Ended {
+    pub(crate) fn with_status(self, status: i32) -> Ended {
         let Ended { status: found, stdout, stderr, .. } = &self;
         assert_eq!(*found, status, "stdout: {}\nstderr: {stderr}", shortened(stdout));
         self
     }
 
     /// Its words of error and its status, without what differs from run to run.
-    pub fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         redact(&format!("{}[status {}]", self.stderr, self.status))
     }
 }
@@ -341,6 +343,6 @@ fn shortened(bytes: &[u8]) -> String {
 }
 
 /// Where `name` lies beside the command under test.
-pub(super) fn sibling(name: &str) -> PathBuf {
+pub(crate) fn sibling(name: &str) -> PathBuf {
     convoke_path().with_file_name(name)
 }

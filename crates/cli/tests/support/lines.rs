@@ -8,7 +8,7 @@ use testkit::FloodLine;
 ///
 /// # Panics
 /// On a line without a label.
-pub fn by_rank(output: &[u8]) -> BTreeMap<u32, Vec<u8>> {
+pub(crate) fn by_rank(output: &[u8]) -> BTreeMap<u32, Vec<u8>> {
     let mut ranks: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for line in output.split_inclusive(|byte| *byte == b'\n') {
         let text = String::from_utf8_lossy(line);
@@ -25,7 +25,7 @@ pub fn by_rank(output: &[u8]) -> BTreeMap<u32, Vec<u8>> {
 ///
 /// # Panics
 /// On the first line that is not as it was written, or not where it belongs.
-pub fn flooded(output: &[u8]) -> BTreeMap<u32, u64> {
+pub(crate) fn flooded(output: &[u8]) -> BTreeMap<u32, u64> {
     let mut next: BTreeMap<u32, u64> = BTreeMap::new();
     for (number, line) in String::from_utf8_lossy(output).lines().enumerate() {
         let parsed = FloodLine::parse(line);

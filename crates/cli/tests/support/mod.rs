@@ -3,9 +3,9 @@
 //!
 //! Every wait is bounded, and none is a sleep: a test waits for a process or for bytes.
 
-pub mod convoke;
-pub mod lines;
-pub mod pty;
-pub mod redact;
-pub mod stand;
-pub mod watch;
+pub(crate) mod convoke;
+pub(crate) mod lines;
+pub(crate) mod pty;
+pub(crate) mod redact;
+pub(crate) mod stand;
+pub(crate) mod watch;

@@ -4,7 +4,7 @@ use super::convoke::convoke_path;
 use super::stand::{misbehave, profile_directory};
 
 /// `text` with place-holders for times and for paths of this machine.
-pub fn redact(text: &str) -> String {
+pub(crate) fn redact(text: &str) -> String {
     let mut text = text.to_owned();
     for (path, name) in [
         (convoke_path().to_path_buf(), "<convoke>"),

@@ -12,7 +12,7 @@ use super::convoke::{Convoke, sibling};
 const HINT: &str = "run `cargo xtask setup`";
 
 /// `convoke run` on these hosts, each reached by the modelled shell with `options`.
-pub fn on_hosts(test: &str, hosts: &str, options: &str) -> Convoke {
+pub(crate) fn on_hosts(test: &str, hosts: &str, options: &str) -> Convoke {
     let shell = testbed_shell().to_string_lossy();
     let run = Convoke::new(test);
     let template = format!("{shell} --dir {} {options} {{host}} {{cmd}}", run.dir().display());
@@ -20,12 +20,12 @@ pub fn on_hosts(test: &str, hosts: &str, options: &str) -> Convoke {
 }
 
 /// The fixture that misbehaves.
-pub fn misbehave() -> PathBuf {
+pub(crate) fn misbehave() -> PathBuf {
     fixture("misbehave")
 }
 
 /// The directory that cargo builds programs into.
-pub fn profile_directory() -> PathBuf {
+pub(crate) fn profile_directory() -> PathBuf {
     sibling("convoke").parent().map(Path::to_owned).unwrap_or_default()
 }
 
@@ -33,7 +33,7 @@ pub fn profile_directory() -> PathBuf {
 ///
 /// # Panics
 /// When that MPICH is not there, or the program does not compile.
-pub fn mpi_program(name: &str, version: u32, dir: &Path) -> PathBuf {
+pub(crate) fn mpi_program(name: &str, version: u32, dir: &Path) -> PathBuf {
     let mpicc = mpicc(version);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
     let program = dir.join(format!("{name}-{version}"));

@@ -11,7 +11,7 @@ const STEP: Duration = Duration::from_millis(20);
 
 /// Waits until `holds`, and returns whether it did in time.
 #[expect(clippy::disallowed_methods, reason = "what other processes do can only be looked at")]
-pub fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
+pub(crate) fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + patience;
     while !holds() {
         if Instant::now() >= deadline {
@@ -23,12 +23,9 @@ pub fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
 }
 
 /// The TCP ports on which processes with the marker listen.
-pub fn listening_ports(marker: &Marker) -> BTreeSet<u16> {
-    let sockets: BTreeSet<String> = marker
-        .survivors()
-        .iter()
-        .flat_map(|process| sockets_of(process.pid))
-        .collect();
+pub(crate) fn listening_ports(marker: &Marker) -> BTreeSet<u16> {
+    let sockets: BTreeSet<String> =
+        marker.survivors().iter().flat_map(|process| sockets_of(process.pid)).collect();
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path));
     tables
         .iter()
@@ -39,7 +36,7 @@ pub fn listening_ports(marker: &Marker) -> BTreeSet<u16> {
 }
 
 /// The most memory that any process with the marker whose command contains `text` has had so far.
-pub fn peak_rss_kib(marker: &Marker, text: &str) -> u64 {
+pub(crate) fn peak_rss_kib(marker: &Marker, text: &str) -> u64 {
     let matching = marker.survivors().into_iter().filter(|it| it.command.contains(text));
     matching.filter_map(|process| peak(process.pid)).max().unwrap_or_default()
 }
