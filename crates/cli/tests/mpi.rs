@@ -1,0 +1,195 @@
+//! Unmodified MPI programs, PMI without MPI, and programs that know neither.
+//!
+//! Hosts are those of the modelled shell, so all processes share one machine, and its memory. MPICH
+//! 4.0.2 of Debian is therefore only run where its ranks share a host: over TCP its `MPI_Finalize`
+//! often hangs, whatever launches it.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+#[expect(dead_code, reason = "each file of tests uses its own part")]
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use insta::assert_snapshot;
+use support::convoke::{Convoke, Ended};
+use support::stand::{mpi_program, on_hosts};
+use tempfile::TempDir;
+use testkit::fixture;
+
+mod mpich4 {
+    use super::*;
+
+    static RING: LazyLock<Program> = LazyLock::new(|| Program::new(4));
+
+    #[test]
+    fn a_ring_closes_on_one_host() {
+        let ended = on_hosts("mpich4", "a", "").words("-n 4").arg(RING.path()).run();
+        check_ring(&ended.with_status(0), 4, &["a"]);
+    }
+
+    #[test]
+    fn an_abort_gives_its_code() {
+        let run = on_hosts("mpich4-abort", "a", "").words("-n 4").arg(RING.path());
+        run.words("abort 7 2").run().with_status(7);
+    }
+
+    #[test]
+    fn a_task_that_leaves_without_finalizing_ends_the_job() {
+        let run = on_hosts("mpich4-leave", "a", "").words("-n 4").arg(RING.path());
+        assert_snapshot!(run.words("leave 1").run().with_status(250).words());
+    }
+}
+
+mod mpich5 {
+    use super::*;
+
+    static RING: LazyLock<Program> = LazyLock::new(|| Program::new(5));
+
+    #[test]
+    fn a_ring_closes_on_one_host() {
+        let ended = on_hosts("mpich5-1x4", "a", "").words("-n 4").arg(RING.path()).run();
+        check_ring(&ended.with_status(0), 4, &["a"]);
+    }
+
+    #[test]
+    fn a_ring_closes_over_two_hosts() {
+        let ended = on_hosts("mpich5-2x2", "a,b", "").words("-n 4 --ppn 2").arg(RING.path());
+        check_ring(&ended.run().with_status(0), 4, &["a", "b"]);
+    }
+
+    #[test]
+    fn a_ring_closes_over_four_hosts_and_a_chain() {
+        let run = on_hosts("mpich5-4x2", "a,b,c,d", "").words("-n 8 --ppn 2 --tree chain");
+        let ended = run.arg(RING.path()).run();
+        check_ring(&ended.with_status(0), 8, &["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn a_ring_closes_over_hosts_with_different_numbers_of_tasks() {
+        let run = on_hosts("mpich5-uneven", "a:3,b:1,c:2", "").arg(RING.path());
+        check_ring(&run.run().with_status(0), 6, &["a", "b", "c"]);
+    }
+
+    #[test]
+    fn an_abort_gives_its_code_and_ends_the_others() {
+        let run = on_hosts("mpich5-abort", "a,b", "").words("-n 4 --ppn 2").arg(RING.path());
+        let ended = run.words("abort 7 3").run().with_status(7);
+        let line = "task 3 on b aborted with code 7: ";
+        assert!(ended.stderr.contains(line), "{}", ended.stderr);
+    }
+
+    #[test]
+    fn a_task_that_leaves_without_finalizing_ends_the_job() {
+        let run = on_hosts("mpich5-leave", "a,b", "").words("-n 4 --ppn 2").arg(RING.path());
+        assert_snapshot!(run.words("leave 2").run().with_status(250).words());
+    }
+
+    #[test]
+    fn a_rank_that_crashes_gives_its_signal() {
+        let run = on_hosts("mpich5-crash", "a,b", "").words("-n 4 --ppn 2").arg(RING.path());
+        let words = run.words("crash 1").run().with_status(139).words();
+        assert_snapshot!(words.replace(", core dumped", ""));
+    }
+
+    #[test]
+    fn a_status_after_finalize_is_the_jobs() {
+        let run = on_hosts("mpich5-status", "a,b", "").words("-n 2").arg(RING.path());
+        run.words("status 5").run().with_status(5);
+    }
+}
+
+mod pmi {
+    use super::*;
+
+    #[test]
+    fn sixty_four_clients_on_one_host_exchange_their_cards() {
+        exchange("pmi-1x64", "a:64", 64);
+    }
+
+    #[test]
+    fn sixty_four_clients_on_four_hosts_exchange_their_cards() {
+        exchange("pmi-4x16", "a:16,b:16,c:16,d:16", 64);
+    }
+
+    #[test]
+    fn clients_on_hosts_with_different_numbers_of_tasks_exchange_their_cards() {
+        exchange("pmi-uneven", "a:5,b:1,c:9", 15);
+    }
+
+    fn exchange(test: &str, hosts: &str, tasks: u32) {
+        let run = on_hosts(test, hosts, "").args(["-n", &tasks.to_string()]);
+        let ended = run.arg(fixture("pmi-client")).arg("all").run().with_status(0);
+        assert!(ended.text().starts_with("rank0 "), "{}", ended.text());
+    }
+}
+
+mod plain_programs {
+    use super::*;
+
+    #[test]
+    fn a_program_without_pmi_runs_once_for_each_rank() {
+        let run = on_hosts("plain", "a,b", "").words("-n 4 --ppn 2");
+        let ended = run.args(["sh", "-c", "echo $PMI_RANK of $PMI_SIZE on $(hostname)"]).run();
+        let lines = ended.with_status(0).sorted_lines();
+        assert_eq!(lines, ["0 of 4 on a", "1 of 4 on a", "2 of 4 on b", "3 of 4 on b"]);
+    }
+
+    #[test]
+    fn a_script_may_run_an_mpi_program_of_its_own_size() {
+        let run = Convoke::new("inner").words("--launcher local --hosts a:2 -n 2 --stdin none");
+        let script = "test $PMI_RANK -gt 0 || $CONVOKE run --launcher local --hosts b:3 -n 3 \
+                      sh -c 'echo $PMI_RANK of $PMI_SIZE'";
+        let run = run.env("CONVOKE", support::convoke::convoke_path()).args(["sh", "-c", script]);
+        let lines = run.run().with_status(0).sorted_lines();
+        assert_eq!(lines, ["0 of 3", "1 of 3", "2 of 3"]);
+    }
+
+    #[test]
+    fn two_jobs_at_once_on_the_same_hosts_know_nothing_of_each_other() {
+        let start = |test: &str| {
+            let run = on_hosts(test, "a:8,b:8", "").words("-n 16");
+            run.arg(fixture("pmi-client")).arg("all").start()
+        };
+        let jobs = [start("twin-1"), start("twin-2")];
+        for job in jobs {
+            assert!(job.finish().with_status(0).text().starts_with("rank0 "));
+        }
+    }
+}
+
+/// The ring, compiled once for all tests of one MPICH.
+struct Program {
+    path: PathBuf,
+    _dir: TempDir,
+}
+
+impl Program {
+    fn new(version: u32) -> Program {
+        let dir = tempfile::tempdir().unwrap();
+        Program { path: mpi_program("ring", version, dir.path()), _dir: dir }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Checks that every rank has met its neighbour and all others, and that each host is used.
+fn check_ring(ended: &Ended, size: u32, hosts: &[&str]) {
+    let sum = size * (size - 1) / 2;
+    let mut lines = ended.text().lines().map(str::to_owned).collect::<Vec<_>>();
+    for rank in 0..size {
+        let before = (rank + size - 1) % size;
+        let (start, end) = (
+            format!("rank {rank} of {size} on "),
+            format!(": before {before}, sum {sum}"),
+        );
+        let found = lines.iter().position(|line| line.starts_with(&start) && line.ends_with(&end));
+        let line = lines.remove(found.unwrap_or_else(|| panic!("no rank {rank}: {ended:?}")));
+        let host = line[start.len()..].split(':').next().unwrap();
+        assert!(hosts.contains(&host), "{line}");
+    }
+    assert!(lines.is_empty(), "{lines:?}");
+}

@@ -1,0 +1,42 @@
+/* Passes a token round a ring, meets everybody in a barrier, and ends as its argument says:
+ * nothing, `abort CODE RANK`, `leave RANK` (without finalizing), `crash RANK` or `status CODE`. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int is(int argc, char **argv, const char *what)
+{
+    return argc > 1 && strcmp(argv[1], what) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size, token = 0, sum = 0, length;
+    char host[MPI_MAX_PROCESSOR_NAME];
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Get_processor_name(host, &length);
+
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    MPI_Sendrecv(&rank, 1, MPI_INT, next, 0, &token, 1, MPI_INT, before, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    MPI_Allreduce(&token, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("rank %d of %d on %s: before %d, sum %d\n", rank, size, host, token, sum);
+    fflush(stdout);
+
+    if (is(argc, argv, "abort") && rank == atoi(argv[3]))
+        MPI_Abort(MPI_COMM_WORLD, atoi(argv[2]));
+    if (is(argc, argv, "leave") && rank == atoi(argv[2]))
+        _Exit(0);
+    if (is(argc, argv, "crash") && rank == atoi(argv[2]))
+        raise(SIGSEGV);
+    if (is(argc, argv, "abort") || is(argc, argv, "leave") || is(argc, argv, "crash"))
+        MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return is(argc, argv, "status") ? atoi(argv[2]) : 0;
+}
