@@ -135,15 +135,19 @@ fn read_line(
     let mut reader = boot::BootReader::new();
     let deadline = Time::from_nanos(clock.now()) + BOOT_TIMEOUT;
     let mut ready = Vec::new();
-    channel.wait_for(&reactor.poller, Some(Interest::READ)).map_err(AgentError::Setup)?;
+    // A regular file or `/dev/null` cannot be waited for, and need not be.
+    let waits = channel.wait_for(&reactor.poller, Some(Interest::READ)).is_ok();
     loop {
         let now = Time::from_nanos(clock.now());
         if now >= deadline {
             return Err(AgentError::Silent);
         }
-        reactor.poller.wait(Some(deadline.since(now)), &mut ready).map_err(AgentError::Setup)?;
-        if ready.is_empty() {
-            continue;
+        if waits {
+            let timeout = Some(deadline.since(now));
+            reactor.poller.wait(timeout, &mut ready).map_err(AgentError::Setup)?;
+            if ready.is_empty() {
+                continue;
+            }
         }
         match reactor.read(&*channel).map_err(AgentError::Read)? {
             Chunk::Data(bytes) => {

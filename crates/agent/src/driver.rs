@@ -128,7 +128,7 @@ impl<'a> Driver<'a> {
             reactor,
             links: Links::new(parts.identity),
             tasks: Tasks::new(own, parts.descriptors),
-            helpers: Helpers::new(),
+            helpers: Helpers::new(parts.descriptors),
             sweeps: Sweeps::default(),
             signals,
             keeper_gone,

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use bootstrap::{Bootstrapper, CommandError, StartError};
 use engine::{Input, Start, StartId};
 use model::{IdSet, Time};
+use os::machine::DescriptorLimit;
 use os::net::ListenError;
 use os::{ExitStatus, Pid, Ready, machine};
 use rustix::io::Errno;
@@ -29,6 +30,8 @@ pub(crate) struct Helpers {
     by_pid: BTreeMap<Pid, StartId>,
     /// What every start of a session has in common; read once.
     plan: Option<Plan>,
+    /// For the words when they have run out.
+    descriptors: DescriptorLimit,
 }
 
 #[derive(Clone, Debug)]
@@ -47,18 +50,18 @@ enum HelperError {
     Listen(#[source] ListenError),
     #[error("tell an agent who it is")]
     Payload(#[source] BootError),
-    #[error("start an agent")]
-    Command(#[source] CommandError),
-    #[error("start an agent")]
-    Start(#[source] StartError),
+    #[error(transparent)]
+    Command(CommandError),
+    #[error(transparent)]
+    Start(StartError),
     #[error("wait for what the remote shell says")]
     Watch(#[source] io::Error),
 }
 
 impl Helpers {
     /// None yet.
-    pub(crate) fn new() -> Helpers {
-        Helpers { running: BTreeMap::new(), by_pid: BTreeMap::new(), plan: None }
+    pub(crate) fn new(descriptors: DescriptorLimit) -> Helpers {
+        Helpers { running: BTreeMap::new(), by_pid: BTreeMap::new(), plan: None, descriptors }
     }
 
     /// Runs the bootstrapper for a start, or says why not.
@@ -71,7 +74,7 @@ impl Helpers {
             Err(error) => reactor.report(Input::ShellNotRun {
                 start: start.start,
                 errno: error.errno(),
-                words: error_chain(&error),
+                words: self.words(&error),
             }),
         }
     }
@@ -119,6 +122,15 @@ impl Helpers {
         for helper in self.running.values_mut() {
             helper.on_time(now);
         }
+    }
+
+    fn words(&self, error: &HelperError) -> String {
+        let words = error_chain(error);
+        if error.errno() != Errno::MFILE.raw_os_error() {
+            return words;
+        }
+        let limit = self.descriptors.now;
+        format!("{words}: {limit} descriptors are allowed here (`ulimit -n`)")
     }
 
     fn run(

@@ -137,10 +137,11 @@ impl Link {
 
     /// Sends no more than what is queued. Flush at the end of the turn.
     pub(crate) fn close(&mut self) {
-        self.state = match mem::replace(&mut self.state, State::Broken) {
-            State::Up { channel, .. } => State::Closing(channel),
-            other => other,
-        };
+        if self.is_up()
+            && let State::Up { channel, .. } = mem::replace(&mut self.state, State::Broken)
+        {
+            self.state = State::Closing(channel);
+        }
     }
 
     /// Handles a socket that is ready.
@@ -188,10 +189,9 @@ impl Link {
     fn on_connected(&mut self, reactor: &Reactor) -> Result<(), LinkError> {
         net::connect_result(&self.watched).map_err(LinkError::Io)?;
         net::set_link_options(&self.watched, &times(None)).map_err(LinkError::Io)?;
-        self.state = match mem::replace(&mut self.state, State::Broken) {
-            State::Connecting(handshake) => State::Proving(handshake),
-            other => other,
-        };
+        if let State::Connecting(handshake) = mem::replace(&mut self.state, State::Broken) {
+            self.state = State::Proving(handshake);
+        }
         self.send_handshake(reactor)
     }
 
@@ -296,10 +296,7 @@ impl Link {
         if net::shutdown_write(&self.watched).is_err() {
             return Ok(Progress::Done);
         }
-        self.state = match mem::replace(&mut self.state, State::Broken) {
-            State::Closing(_) => State::Draining,
-            other => other,
-        };
+        self.state = State::Draining;
         self.update_interest(reactor, false)?;
         Ok(Progress::Same)
     }

@@ -287,7 +287,10 @@ impl TaskError {
         }
         let limit = descriptors.now;
         let need = DESCRIPTORS_PER_TASK;
-        (errno, format!("{words}: {limit} descriptors are allowed, and a task needs {need}"))
+        let words = format!(
+            "{words}: {limit} descriptors are allowed (`ulimit -n`), and a task needs {need}"
+        );
+        (errno, words)
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn of_job(
 fn travels(name: &OsStr) -> bool {
     let is_left_out = LEFT_OUT.iter().any(|left_out| name == *left_out);
     let has_prefix = |prefix: &&str| name.as_bytes().starts_with(prefix.as_bytes());
-    !is_left_out && !LEFT_OUT_PREFIXES.iter().any(|prefix| has_prefix(prefix))
+    !is_left_out && !LEFT_OUT_PREFIXES.iter().any(has_prefix)
 }
 
 /// `NAME=VALUE`, or `NAME` for the value that it has here.

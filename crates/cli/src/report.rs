@@ -9,7 +9,7 @@ use std::io;
 use std::time::Duration;
 
 use engine::Outcome;
-use model::{AgentId, ExitStatus, IdSet, Rank, TaskMap, fold_names};
+use model::{AgentId, ExitStatus, IdSet, Rank, Signal, TaskMap, fold_names};
 use observe::seconds;
 use wire::{
     AgentLoss, JobFault, JobSpec, LossCause, ShellFailureKind, StartCause, StartFailure, Stream,
@@ -47,7 +47,7 @@ pub(crate) fn outcome(
     report.losses(&outcome.losses);
     report.node_faults(&outcome.faults);
     if !is_quiet {
-        report.task_faults(&outcome.faults);
+        report.task_faults(outcome);
     }
     if outcome.timed_out {
         report.text += "error: the job was ended when its time was over (`--timeout`)\n";
@@ -61,10 +61,10 @@ pub(crate) fn output_error(stream: Stream, error: &io::Error) -> String {
         Stream::Stdout => "output",
         Stream::Stderr => "error",
     };
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => String::new(),
-        _ => format!("error: could not write standard {name}: {error}\n"),
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return String::new();
     }
+    format!("error: could not write standard {name}: {error}\n")
 }
 
 struct Report<'a> {
@@ -82,10 +82,7 @@ impl Report<'_> {
         let (count, of) = (all.len(), self.names.len());
         let names = self.fold(&all);
         self.line(format!("error: could not start an agent on {count} of {of} nodes: {names}"));
-        let causes = failures.iter().map(|failure| {
-            (failure.agents.clone(), self.cause_text(failure), failure.words.clone())
-        });
-        let causes: Vec<_> = causes.collect();
+        let causes = failures.iter().map(|failure| self.cause(failure)).collect();
         self.causes(causes);
         for hint in hints(failures) {
             self.line(format!("hint: {hint}"));
@@ -93,20 +90,20 @@ impl Report<'_> {
     }
 
     /// One block for each distinct cause, in the order in which they were heard of.
-    fn causes(&mut self, causes: Vec<(IdSet, String, String)>) {
+    fn causes(&mut self, causes: Vec<Cause>) {
         let mut blocks: Vec<Block> = Vec::new();
-        for (agents, text, words) in causes {
-            let key = (text.clone(), self.without_names(&agents, &words));
+        for cause in causes {
+            let key = (cause.text.clone(), self.without_names(&cause.agents, &cause.words));
             match blocks.iter_mut().find(|block| block.key == key) {
-                Some(block) => block.agents = block.agents.union(&agents),
-                None => blocks.push(Block { key, agents, text, words }),
+                Some(block) => block.cause.add(&cause),
+                None => blocks.push(Block { key, cause }),
             }
         }
         let left_out = blocks.len().saturating_sub(CAUSES_MAX);
-        for block in blocks.into_iter().take(CAUSES_MAX) {
-            let names = self.fold(&block.agents);
-            self.line(format!("  {names}: {}", block.text));
-            for words in block.words.lines().filter(|words| !words.trim().is_empty()) {
+        for Block { cause, .. } in blocks.into_iter().take(CAUSES_MAX) {
+            let names = self.fold(&cause.agents);
+            self.line(format!("  {names}: {}", cause.full_text()));
+            for words in cause.words.lines().filter(|words| !words.trim().is_empty()) {
                 self.line(format!("    {words}"));
             }
         }
@@ -125,25 +122,27 @@ impl Report<'_> {
         }
     }
 
-    fn cause_text(&self, failure: &StartFailure) -> String {
-        let elapsed = seconds(Duration::from_millis(failure.elapsed_ms.into()));
+    fn cause(&self, failure: &StartFailure) -> Cause {
         let text = match failure.cause {
             StartCause::Shell(kind, status) => {
-                format!("{}{} after {elapsed}", kind_text(kind), status_text(status))
+                format!("{}{} after {ELAPSED}", kind_text(kind), status_text(status))
             }
             StartCause::NoShell(errno) => {
-                format!("could not run it: {}", io::Error::from_raw_os_error(errno))
+                format!("the remote shell could not be run: {}", errno_text(errno))
             }
-            StartCause::Silent => format!("no answer within {elapsed}"),
+            StartCause::Silent => format!("no answer within {ELAPSED}"),
             StartCause::Deadline => "not up when the time to join was over".to_owned(),
             StartCause::Parent(parent) => {
                 format!("{}, which was to start it, is not up", node_name(self.names, parent))
             }
         };
-        match failure.attempts {
+        let text = match failure.attempts {
             0 | 1 => text,
             attempts => format!("{text}, tried {attempts} times"),
-        }
+        };
+        let elapsed = Duration::from_millis(failure.elapsed_ms.into());
+        let (agents, words) = (failure.agents.clone(), failure.words.clone());
+        Cause { agents, text, words, shortest: elapsed, longest: elapsed }
     }
 
     fn losses(&mut self, losses: &[AgentLoss]) {
@@ -154,7 +153,7 @@ impl Report<'_> {
                 LossCause::Silent(ms) => {
                     format!("no sign of life for {:.1} s", f64::from(ms) / 1000.0)
                 }
-                LossCause::Shell(status) => format!("its agent's shell {status}"),
+                LossCause::Shell(status) => format!("its remote shell {}", status_text(status)),
                 LossCause::Misbehaved => "it broke the protocol".to_owned(),
             };
             let mut below = loss.agents.clone();
@@ -185,8 +184,7 @@ impl Report<'_> {
         self.node_fault(&format!("could not run `{name}`"), programs.collect());
         let directories = faults.iter().filter_map(|fault| match fault {
             JobFault::Directory { agent, errno, words } => {
-                let error = io::Error::from_raw_os_error(*errno);
-                Some((*agent, format!("`{words}`: {error}")))
+                Some((*agent, format!("`{words}`: {}", errno_text(*errno))))
             }
             JobFault::Program { .. }
             | JobFault::Spawn { .. }
@@ -206,15 +204,22 @@ impl Report<'_> {
         let (count, of, names) = (agents.len(), self.names.len(), self.fold(&agents));
         self.line(format!("error: {what} on {count} of {of} nodes: {names}"));
         let set = |agent: AgentId| IdSet::range(agent.0, agent.0);
-        let causes: Vec<_> =
-            faults.into_iter().map(|(agent, words)| (set(agent), words, String::new())).collect();
-        self.causes(causes);
+        let causes = faults.into_iter().map(|(agent, text)| Cause {
+            agents: set(agent),
+            text,
+            words: String::new(),
+            shortest: Duration::ZERO,
+            longest: Duration::ZERO,
+        });
+        self.causes(causes.collect());
     }
 
     /// What tasks did. The first is what decided; others that did the same are folded.
-    fn task_faults(&mut self, faults: &[JobFault]) {
+    /// Those that ended of the signal that the user sent did what they were told.
+    fn task_faults(&mut self, outcome: &Outcome) {
         let mut lines: Vec<(String, IdSet)> = Vec::new();
-        for fault in faults {
+        let told = |fault: &&JobFault| !is_as_told(fault, outcome.signal);
+        for fault in outcome.faults.iter().filter(told) {
             let Some((rank, text)) = task_fault(fault) else { continue };
             match lines.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, ranks)) => drop(ranks.insert(rank.0)),
@@ -224,6 +229,7 @@ impl Report<'_> {
         for (text, ranks) in lines {
             let nodes = self.nodes_of(&ranks);
             let tasks = if ranks.len() == 1 { "task" } else { "tasks" };
+            let text = if ranks.len() == 1 { text } else { text.replacen("was ", "were ", 1) };
             self.line(format!("{tasks} {ranks} on {nodes} {text}"));
         }
     }
@@ -246,12 +252,55 @@ impl Report<'_> {
     }
 }
 
-/// Nodes that share a cause.
+/// Where a cause's text has its time, which does not make it another cause.
+const ELAPSED: &str = "{elapsed}";
+
+/// What kept some nodes away.
+struct Cause {
+    agents: IdSet,
+    /// With [`ELAPSED`] where it tells a time.
+    text: String,
+    /// The remote's own.
+    words: String,
+    shortest: Duration,
+    longest: Duration,
+}
+
+impl Cause {
+    /// Adds nodes with the same cause.
+    fn add(&mut self, other: &Cause) {
+        self.agents = self.agents.union(&other.agents);
+        self.shortest = self.shortest.min(other.shortest);
+        self.longest = self.longest.max(other.longest);
+    }
+
+    fn full_text(&self) -> String {
+        let (shortest, longest) = (seconds(self.shortest), seconds(self.longest));
+        if shortest == longest {
+            self.text.replace(ELAPSED, &longest)
+        } else {
+            self.text.replace(ELAPSED, &format!("{shortest} to {longest}"))
+        }
+    }
+}
+
+/// A cause and what makes it one with others: its text, and its words without host names.
 struct Block {
     key: (String, String),
-    agents: IdSet,
-    text: String,
-    words: String,
+    cause: Cause,
+}
+
+fn is_as_told(fault: &JobFault, told: Option<Signal>) -> bool {
+    match fault {
+        JobFault::Task { status: ExitStatus::Signaled { signal, .. }, .. } => Some(*signal) == told,
+        JobFault::Task { .. }
+        | JobFault::Program { .. }
+        | JobFault::Directory { .. }
+        | JobFault::Spawn { .. }
+        | JobFault::Unfinalized { .. }
+        | JobFault::Abort { .. }
+        | JobFault::Pmi { .. } => false,
+    }
 }
 
 /// A task's fault, as what follows its name.
@@ -259,8 +308,7 @@ fn task_fault(fault: &JobFault) -> Option<(Rank, String)> {
     Some(match fault {
         JobFault::Task { rank, status } => (*rank, status_text(*status)),
         JobFault::Spawn { rank, errno, words } => {
-            let error = io::Error::from_raw_os_error(*errno);
-            (*rank, format!("could not be created: {words}: {error}"))
+            (*rank, format!("could not be created: {words}: {}", errno_text(*errno)))
         }
         JobFault::Unfinalized { rank, status: Some(status) } => {
             (*rank, format!("{} before it had finalized PMI", status_text(*status)))
@@ -269,11 +317,19 @@ fn task_fault(fault: &JobFault) -> Option<(Rank, String)> {
             (*rank, "closed its PMI connection before it had finalized PMI".to_owned())
         }
         JobFault::Abort { rank, code, message } => {
-            (*rank, format!("aborted with code {code}: {}", message.trim_end()))
+            let message = message.trim_end();
+            let colon = if message.is_empty() { "" } else { ": " };
+            (*rank, format!("aborted with code {code}{colon}{message}"))
         }
         JobFault::Pmi { rank, words } => (*rank, format!("broke the PMI protocol: {words}")),
         JobFault::Program { .. } | JobFault::Directory { .. } => return None,
     })
+}
+
+/// The system's words without the number, which `strerror` would not give either.
+fn errno_text(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 fn status_text(status: ExitStatus) -> String {
@@ -337,8 +393,6 @@ fn hint(kind: ShellFailureKind) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use model::Signal;
-
     use super::*;
 
     fn names() -> Vec<String> {

@@ -141,9 +141,19 @@ impl Job {
             && (self.sweep == Sweep::Done || !self.launched)
     }
 
+    fn resume_lines(&mut self, now: Time) {
+        for stream in self.tasks.values_mut().flat_map(|task| &mut task.streams) {
+            stream.lines.on_resumed(now);
+        }
+        let streams = self.tasks.values().flat_map(|task| &task.streams);
+        self.flush_at = streams.filter_map(|stream| stream.lines.flush_at()).min();
+    }
+
     pub(crate) fn timeout(&self) -> Option<Time> {
         let kill_at = self.stopping.as_ref().and_then(|stopping| stopping.kill_at);
-        [self.flush_at, self.check_at, kill_at].into_iter().flatten().min()
+        // While nothing is read, a stream's silence is ours, not its task's.
+        let flush_at = self.flush_at.filter(|_| self.reading);
+        [flush_at, self.check_at, kill_at].into_iter().flatten().min()
     }
 
     fn id(&self) -> JobId {
@@ -512,6 +522,9 @@ impl Engine {
         let reading = job.output.is_empty();
         if reading != job.reading && job.has_tasks() {
             job.reading = reading;
+            if reading {
+                job.resume_lines(self.now);
+            }
             self.effects.push_back(Effect::ReadTasks(reading));
         }
     }
@@ -581,7 +594,8 @@ impl Engine {
             self.signal_tasks(id, Signal::KILL);
         }
         self.check_deserters();
-        if self.job.as_ref().and_then(|job| job.flush_at).is_some_and(|at| at <= now) {
+        let flush_at = self.job.as_ref().filter(|job| job.reading).and_then(|job| job.flush_at);
+        if flush_at.is_some_and(|at| at <= now) {
             self.flush_lines(|lines| lines.flush_at().is_some_and(|at| at <= now));
             self.send_output();
         }

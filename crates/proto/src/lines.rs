@@ -13,8 +13,9 @@ use model::Time;
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// How long an unfinished line is held back, hoping for its rest: longer than a program pauses
-/// within a line that it prints in parts, shorter than a person at a prompt notices.
-pub const QUIET: Duration = Duration::from_millis(50);
+/// within a line that it prints in parts, also when it shares a core with thirty others, and no
+/// longer than a person at a prompt puts up with.
+pub const QUIET: Duration = Duration::from_millis(200);
 
 /// One stream of one task.
 #[derive(Debug, Default)]
@@ -50,6 +51,12 @@ impl Lines {
             let piece = self.rest.split().freeze();
             self.emit(piece, &mut emit);
         }
+    }
+
+    /// Handles that the stream is read again after a time in which it was not: only from here on
+    /// does its silence mean something.
+    pub fn on_resumed(&mut self, now: Time) {
+        self.flush_at = self.flush_at.map(|_| now + QUIET);
     }
 
     /// When to call [`Lines::flush`].
