@@ -287,6 +287,12 @@ impl Session {
         self.shells.is_empty() && self.join_timeout.is_none()
     }
 
+    /// Whether no shell is to end by itself once it has started an agent. Over a fast link such an
+    /// agent may have joined before, and is lost.
+    pub(crate) fn shells_last(&self) -> bool {
+        !self.shells.values().flatten().any(|plan| *plan == ShellPlan::EndsEarly)
+    }
+
     /// Whether some agent is to hang for longer than the end of a job waits for it.
     pub(crate) fn has_long_pause(&self) -> bool {
         const PATIENCE: Duration = Duration::from_secs(3);

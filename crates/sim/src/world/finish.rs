@@ -110,7 +110,7 @@ impl World<'_> {
         let starts_work = faults.is_empty() && self.session.starts_work();
         let tasks_work = starts_work && self.session.tasks_work();
         let blamed = [
-            (faults.is_empty(), outcome.losses.is_empty(), "a loss"),
+            (faults.is_empty() && self.session.shells_last(), outcome.losses.is_empty(), "a loss"),
             (starts_work, outcome.start_failures.is_empty(), "a failed start"),
             (tasks_work, outcome.code == 0, "a failed job"),
         ];
