@@ -181,6 +181,7 @@ impl<'a> Driver<'a> {
         let mut ready = Vec::new();
         let now = self.now();
         self.drain(now);
+        self.write_output(now);
         loop {
             self.links.flush(&mut self.reactor);
             match self.end.take() {
@@ -202,6 +203,7 @@ impl<'a> Driver<'a> {
         }
         self.on_time(now);
         self.drain(now);
+        self.write_output(now);
         Ok(())
     }
 
@@ -221,8 +223,13 @@ impl<'a> Driver<'a> {
                 None => break,
             }
         }
+    }
+
+    /// Writes what this turn brought for the user, in as few calls as possible.
+    fn write_output(&mut self, now: Time) {
         if let Side::Head(head) = &mut self.side {
             head.output.flush(&mut self.reactor);
+            self.drain(now);
         }
     }
 

@@ -11,7 +11,7 @@
 //! stream's.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bytes::{Buf, Bytes};
@@ -27,6 +27,9 @@ use crate::source::Source;
 
 /// What a descriptor that is ready takes without blocking: a pipe that is ready has a page free.
 const SURE_BYTES: usize = 4096;
+
+/// Pieces in one call of writev: the most that Linux takes.
+const PIECES_MAX: usize = 1024;
 
 /// Both outputs.
 #[derive(Debug)]
@@ -119,14 +122,13 @@ impl Lane {
 
     fn flush(&mut self, reactor: &mut Reactor, mut is_ready: bool) {
         let mut credit = 0;
-        while let Some(piece) = self.queue.front_mut() {
-            if self.error.is_some() || piece.data.is_empty() {
-                credit += piece.credit;
-                self.queue.pop_front();
-                continue;
+        while !self.queue.is_empty() {
+            if self.error.is_some() {
+                credit += self.queue.drain(..).map(|piece| piece.credit).sum::<u32>();
+                break;
             }
-            match self.door.write(self.stream, &piece.data, is_ready) {
-                Ok(WriteOutcome::Data(n)) => piece.data.advance(n),
+            match self.door.write(self.stream, &self.queue, is_ready) {
+                Ok(WriteOutcome::Data(n)) => credit += self.advance(n),
                 Ok(WriteOutcome::WouldBlock) => break,
                 Ok(WriteOutcome::Closed) => self.fail(reactor, io::ErrorKind::BrokenPipe.into()),
                 Err(error) => self.fail(reactor, error),
@@ -137,6 +139,22 @@ impl Lane {
             reactor.report(Input::OutputWritten(credit));
         }
         self.watch(&reactor.poller);
+    }
+
+    /// Drops `n` written bytes; returns the credit of the pieces that are written to the end.
+    fn advance(&mut self, mut n: usize) -> u32 {
+        let mut credit = 0;
+        while let Some(piece) = self.queue.front_mut() {
+            let part = n.min(piece.data.len());
+            piece.data.advance(part);
+            n -= part;
+            if !piece.data.is_empty() {
+                break;
+            }
+            credit += piece.credit;
+            self.queue.pop_front();
+        }
+        credit
     }
 
     fn fail(&mut self, reactor: &mut Reactor, error: io::Error) {
@@ -172,12 +190,18 @@ impl Door {
         }
     }
 
-    /// Writes once. `is_ready` when the poller has just said so.
-    fn write(&self, stream: Stream, data: &[u8], is_ready: bool) -> io::Result<WriteOutcome> {
+    /// Writes once, from the front of `queue`. `is_ready` when the poller has just said so.
+    fn write(
+        &self,
+        stream: Stream,
+        queue: &VecDeque<Piece>,
+        is_ready: bool,
+    ) -> io::Result<WriteOutcome> {
         match self {
-            Door::Own(fd) => stream::write(fd, data),
-            Door::File => stream::write(standard(stream), data),
+            Door::Own(fd) => write_pieces(fd.as_fd(), queue),
+            Door::File => write_pieces(standard(stream), queue),
             Door::Careful if is_ready || takes_bytes(standard(stream)) => {
+                let data = queue.front().map_or(&[][..], |piece| &piece.data);
                 stream::write(standard(stream), &data[..data.len().min(SURE_BYTES)])
             }
             Door::Careful => Ok(WriteOutcome::WouldBlock),
@@ -190,6 +214,12 @@ impl Door {
             Door::File | Door::Careful => standard(stream),
         }
     }
+}
+
+fn write_pieces(fd: BorrowedFd<'_>, queue: &VecDeque<Piece>) -> io::Result<WriteOutcome> {
+    let slices: Vec<_> =
+        queue.iter().take(PIECES_MAX).map(|piece| IoSlice::new(&piece.data)).collect();
+    stream::write_vectored(fd, &slices)
 }
 
 fn standard(stream: Stream) -> BorrowedFd<'static> {
