@@ -41,6 +41,22 @@ fn garbled_pairs_are_an_error_and_not_a_panic() {
     });
 }
 
+/// Two nodes of two tasks put at random, with barriers in between. Whoever wins a key that several have put,
+/// everybody must agree.
+#[test]
+fn after_a_barrier_every_task_reads_the_same() {
+    check!().with_iterations(ITERATIONS / 10).with_type::<Vec<Vec<(u8, u8, u8)>>>().for_each(
+        |rounds| {
+            let mut servers = [server_of([0, 1]), server_of([2, 3])];
+            for puts in rounds {
+                puts.iter().for_each(|put| perform_put(&mut servers, *put));
+                barrier(&mut servers);
+                assert_eq!(table(&mut servers[0], Rank(0)), table(&mut servers[1], Rank(3)));
+            }
+        },
+    );
+}
+
 const PIECES: &[&str] = &[
     "\n",
     "\n",
@@ -112,7 +128,50 @@ fn drain(server: &mut Server, effects: &mut Vec<Effect>) {
     }
 }
 
+fn perform_put(servers: &mut [Server; 2], (rank, key, value): (u8, u8, u8)) {
+    let rank = u32::from(rank % 4);
+    let line = format!("cmd=put kvsname=kvs_1 key=k{} value={value}\n", key % KEYS);
+    let server = &mut servers[if rank < 2 { 0 } else { 1 }];
+    server.on_bytes(Rank(rank), line.as_bytes());
+    drain(server, &mut Vec::new());
+}
+
+fn barrier(servers: &mut [Server; 2]) {
+    let ranks = [[0, 1], [2, 3]];
+    let mut all = Vec::new();
+    for (server, ranks) in servers.iter_mut().zip(ranks) {
+        ranks.iter().for_each(|rank| server.on_bytes(Rank(*rank), b"cmd=barrier_in\n"));
+        let Some(Effect::Exchange { pairs }) = server.poll_effect() else {
+            panic!("no exchange when everybody is in");
+        };
+        all.extend_from_slice(&pairs);
+    }
+    for server in servers {
+        server.on_exchange_complete(all.clone().into()).expect("pairs are concatenated");
+        drain(server, &mut Vec::new());
+    }
+}
+
+const KEYS: u8 = 6;
+
+/// What `rank` gets for every key.
+fn table(server: &mut Server, rank: Rank) -> Vec<Bytes> {
+    let mut get = |key| {
+        let line = format!("cmd=get kvsname=kvs_1 key=k{key}\n");
+        server.on_bytes(rank, line.as_bytes());
+        match server.poll_effect() {
+            Some(Effect::Reply { bytes, .. }) => bytes,
+            other => panic!("a get was answered by {other:?}"),
+        }
+    };
+    (0..KEYS).map(&mut get).collect()
+}
+
 fn server() -> Server {
-    let task = LocalTask { rank: Rank(0), appnum: 0 };
-    Server::new(JobInfo::new("kvs_1".to_owned(), 2, vec![task]))
+    server_of([0])
+}
+
+fn server_of<const N: usize>(ranks: [u32; N]) -> Server {
+    let task = |rank| LocalTask { rank: Rank(rank), appnum: 0 };
+    Server::new(JobInfo::new("kvs_1".to_owned(), 4, ranks.map(task).to_vec()))
 }

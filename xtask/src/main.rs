@@ -1,2 +1,59 @@
-//! TODO
-fn main() {}
+//! The project's chores: `cargo xtask COMMAND`. Nothing here is needed to build.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to a developer")]
+
+mod bench;
+mod demo;
+mod dist;
+mod elf;
+mod leaks;
+mod paths;
+mod setup;
+mod sources;
+mod steps;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use xshell::Shell;
+
+const USAGE: &str = "\
+Usage: cargo xtask COMMAND
+
+  setup [--bench]  install what demo and tests need; with --bench, check the peers to compare with
+  demo             32 MPI ranks on 8 hosts made on this machine
+  test [NAME...]   everything that CI runs; or only these steps or test files, such as `faults`
+  tidy             the rules that neither rustfmt nor clippy know
+  bench NAME       a benchmark, such as `launch`, `pmi` or `io`
+  dist             the static binary, as target/dist/convoke";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[&str]) -> anyhow::Result<()> {
+    let sh = Shell::new()?;
+    sh.change_dir(paths::root());
+    match words {
+        ["setup"] => setup::setup(&sh),
+        ["setup", "--bench"] => setup::setup_bench(&sh),
+        ["demo"] => demo::demo(&sh),
+        ["test", names @ ..] => steps::test(&sh, names),
+        ["tidy"] => tidy::tidy(&sh),
+        ["bench", rest @ ..] => bench::bench(&sh, rest),
+        ["dist"] => dist::dist(&sh).map(|path| println!("{}", path.display())),
+        [] | ["help" | "--help" | "-h", ..] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        [other, ..] => bail!("no chore `{other}`\n{USAGE}"),
+    }
+}

@@ -1,2 +1,45 @@
-//! TODO
-fn main() {}
+//! The front end, and behind two hidden subcommands the agent.
+//!
+//! The hidden ones are recognised before any parsing: an agent should be up in a millisecond, and
+//! its keeper must be forked before there is memory to speak of.
+
+mod args;
+mod args_prepass;
+mod duration;
+
+mod environment;
+mod setup;
+
+mod label;
+mod run;
+mod screen;
+
+mod exit_code;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match std::env::args_os().nth(1) {
+        Some(word) if word == bootstrap::AGENT_SUBCOMMAND => ExitCode::from(agent::run_agent()),
+        Some(word) if word == bootstrap::bulk::SUBCOMMAND => ExitCode::from(run::bulk()),
+        Some(_) | None => front_end(),
+    }
+}
+
+fn front_end() -> ExitCode {
+    let args = args_prepass::with_long_np(std::env::args_os());
+    let cli = match args::Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to standard output and is no error; nothing can be done if it does not.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { exit_code::USAGE } else { 0 });
+        }
+    };
+    match cli.command {
+        args::Command::Run(args) => ExitCode::from(run::run(args)),
+    }
+}

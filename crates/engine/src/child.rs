@@ -129,10 +129,7 @@ pub(crate) fn back_off(
     let retries = match cause {
         StartCause::Shell(kind, status) => retries_of(kind, status),
         StartCause::NoShell(_) => 1,
-        StartCause::Silent
-        | StartCause::Handshake
-        | StartCause::Deadline
-        | StartCause::Parent(_) => 0,
+        StartCause::Silent | StartCause::Deadline | StartCause::Parent(_) => 0,
     };
     if attempts > retries.min(retries_max) {
         return None;

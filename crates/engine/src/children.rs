@@ -109,11 +109,18 @@ impl Engine {
             own_name: child.name.clone(),
             session: (*self.session()).clone(),
         };
+        let timeout_ms = welcome.session.link_timeout_ms;
+        self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
         self.send(vec![link], Message::Welcome(welcome.into()));
         self.send(vec![link], Message::OutputCredit(window));
         if let Some(job) = &self.job {
             let spec = Arc::clone(&job.spec);
             self.send(vec![link], Message::Job((*spec).clone().into()));
+        }
+        // From the first ping and its answer on, both ends know how long the other may be silent.
+        if let Some(ticker) = &self.ticker {
+            let next_ms = ticker.period_ms();
+            self.send(vec![link], Message::Ping { next_ms });
         }
         self.start_waiting();
     }
@@ -137,7 +144,6 @@ impl Engine {
                         StartCause::Shell(_, status) => LossCause::Shell(status),
                         StartCause::NoShell(_)
                         | StartCause::Silent
-                        | StartCause::Handshake
                         | StartCause::Deadline
                         | StartCause::Parent(_) => LossCause::LinkClosed,
                     };

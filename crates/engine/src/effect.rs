@@ -25,6 +25,9 @@ pub enum Effect {
         /// The message.
         message: Message,
     },
+    /// Have the kernel close a link, `LinkDown` for us, whose peer has acknowledged nothing for so
+    /// many milliseconds, be there anything to acknowledge or not; `None`: wait for ever.
+    SetLinkTimeout(LinkId, Option<u32>),
     /// Send what is queued, then close the link. No `LinkDown` follows.
     Close(LinkId),
     /// Look the job's program and directory up. [`crate::Input::Prepared`] follows.

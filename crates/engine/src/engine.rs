@@ -208,6 +208,9 @@ impl Engine {
             self.tell_joined();
         }
         self.check_parent();
+        if self.over {
+            return;
+        }
         self.check_children();
         self.check_job();
         self.govern(Head::on_time);
@@ -343,7 +346,12 @@ impl Engine {
         let Ok(names) = crate::names::unfold(&welcome.names, welcome.below.len()) else {
             return self.abandon("its parent's list of names is broken".to_string());
         };
-        self.above = Above::Parent { link, silence: Silence::new(self.now) };
+        let mut silence = Silence::new(self.now);
+        // The first ping follows at once, and says more.
+        silence.on_announced(self.now, welcome.session.heartbeat_ms);
+        self.above = Above::Parent { link, silence };
+        let timeout_ms = welcome.session.link_timeout_ms;
+        self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
         self.begin(welcome.tree, welcome.below, names, welcome.session);
         self.joining.missing.insert(self.id.0);
     }
@@ -473,11 +481,23 @@ impl Engine {
         }
     }
 
+    /// Stops or goes on with the front end. A head that is stopped hears nothing and says nothing, so
+    /// neither it nor its children may take the other's silence for its end.
     fn suspend(&mut self, on: bool) {
-        if let Above::Parent { silence, .. } = &mut self.above
-            && on
-        {
-            silence.on_suspended();
+        match &mut self.above {
+            Above::Parent { link, silence } => {
+                let link = *link;
+                if on {
+                    silence.on_suspended();
+                }
+                let timeout_ms = (!on).then(|| self.session().link_timeout_ms);
+                self.effects.push_back(Effect::SetLinkTimeout(link, timeout_ms));
+            }
+            Above::Head(_) => {
+                // Ours are the kernel's affair while we are stopped: it answers probes for us.
+                self.children.values_mut().for_each(|child| child.silence.on_suspended());
+            }
+            Above::Unwelcomed { .. } => {}
         }
         if let Some(job) = &self.job {
             let signal = if on { Signal::STOP } else { Signal::CONT };
@@ -655,7 +675,7 @@ impl Engine {
 
     /// Brings everything that follows from what has happened to its end.
     fn settle(&mut self) {
-        loop {
+        while !self.over {
             self.report_done();
             let Above::Head(head) = &mut self.above else { break };
             let Some(message) = head.inbox.pop_front() else { break };

@@ -126,8 +126,12 @@ impl Head {
                 self.check_members(orders);
             }
             Message::JobFault(job, fault) => self.on_fault(job, *fault, orders),
+            // The end of a task that failed counts as entering. Its fault was heard of before, and
+            // where that ends the job nobody may go on without it.
             Message::Enter { job, fence, payload } => {
-                orders.down.push(Message::Release { job, fence, payload });
+                if matches!(self.state, State::Running) {
+                    orders.down.push(Message::Release { job, fence, payload });
+                }
             }
             Message::Output(output) => self.on_output(output, orders),
             Message::InputCredit(_, bytes) if self.input_open => {

@@ -27,6 +27,8 @@ pub(crate) struct Job {
     launched: bool,
     pmi: pmi::Server,
     fence: Fence,
+    /// The tasks here wait for an exchange, which a fence's release ends.
+    exchanging: bool,
     stopping: Option<Stopping>,
     faults_told: u32,
     /// Children below which tasks may still run.
@@ -112,6 +114,7 @@ impl Job {
             launched: false,
             pmi: pmi::Server::new(info),
             fence: Fence::new(!ranks.is_empty(), children.iter().copied()),
+            exchanging: false,
             stopping: None,
             faults_told: 0,
             children,
@@ -353,6 +356,7 @@ impl Engine {
                     self.effects.push_back(Effect::PmiSend { job: id, rank, data: bytes });
                 }
                 pmi::Effect::Exchange { pairs } => {
+                    job.exchanging = true;
                     job.fence.on_local_enter(pairs);
                     self.drain_fence();
                 }
@@ -420,7 +424,8 @@ impl Engine {
 
     fn finish_exchange(&mut self, payload: Bytes) {
         let Some(job) = &mut self.job else { return };
-        if !job.has_tasks() {
+        // Tasks that have ended let others pass, and wait for nothing themselves.
+        if !core::mem::take(&mut job.exchanging) {
             return;
         }
         if let Err(error) = job.pmi.on_exchange_complete(payload) {

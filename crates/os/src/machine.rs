@@ -27,10 +27,10 @@ pub fn random_bytes(bytes: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Raises our limit of open descriptors to what the administrator allows; returns it.
+/// Raises our limit of open descriptors to what the administrator allows; returns both.
 ///
-/// Tasks would inherit the higher limit, which breaks programs that use `select`: give them the
-/// returned [`DescriptorLimit::before`] back with [`restore_descriptor_limit`] where it matters.
+/// Children inherit the higher limit, which breaks programs that use `select`: give tasks
+/// [`DescriptorLimit::before`] as their [`descriptors_max`](crate::SpawnSpec::descriptors_max).
 ///
 /// # Errors
 /// None is expected.
@@ -40,16 +40,6 @@ pub fn raise_descriptor_limit() -> io::Result<DescriptorLimit> {
     rustix::process::setrlimit(Resource::Nofile, raised)?;
     let of = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
     Ok(DescriptorLimit { before: of(before.current), now: of(before.maximum) })
-}
-
-/// Sets the limit of open descriptors of process `pid`, which must be ours, to what we had.
-///
-/// # Errors
-/// When the process is gone.
-pub fn restore_descriptor_limit(pid: crate::Pid, limit: &DescriptorLimit) -> io::Result<()> {
-    let restored = Rlimit { current: Some(limit.before), maximum: Some(limit.now) };
-    rustix::process::prlimit(rustix::process::Pid::from_raw(pid), Resource::Nofile, restored)?;
-    Ok(())
 }
 
 /// How many descriptors we may have open.

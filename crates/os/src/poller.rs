@@ -60,8 +60,9 @@ pub struct Ready {
 /// Why a descriptor cannot be waited for.
 #[derive(Debug, thiserror::Error)]
 pub enum PollError {
-    /// A regular file or directory: it never blocks, so read it whenever there is room.
-    #[error("a regular file is always ready")]
+    /// A regular file, a directory or `/dev/null`: it never blocks, so use it whenever there is
+    /// room.
+    #[error("this file is always ready")]
     AlwaysReady,
     /// Anything else.
     #[error("wait for a descriptor")]
@@ -93,7 +94,8 @@ impl Poller {
         })
     }
 
-    /// Waits for something else of a descriptor that was added.
+    /// Waits for something else of a descriptor that was added. One that hung up is reported
+    /// whatever the interest, again and again: remove it.
     ///
     /// # Errors
     /// When it was not added.

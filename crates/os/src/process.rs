@@ -186,7 +186,9 @@ pub struct Survivors {
 ///
 /// All are stopped first, round by round until no new one appears, so that none can start another
 /// behind our back; then killed. We must be a sub-reaper, or those whose parents died are out of
-/// reach. When there is nothing, it costs one system call.
+/// reach. When there is nothing, it costs one system call, and otherwise at least two scans of
+/// `/proc`: where hundreds of agents share a machine, each should kill the tasks that it knows
+/// first.
 ///
 /// # Errors
 /// What is left after `bound`: processes stuck in the kernel, or another user's.
@@ -194,8 +196,8 @@ pub fn kill_all_descendants(
     bound: Duration,
     on_reaped: &mut dyn FnMut(Pid, ExitStatus),
 ) -> Result<(), Survivors> {
-    /// How long to wait for a death before looking for processes again.
-    const ROUND: Duration = Duration::from_millis(50);
+    /// How long to wait for deaths before looking for processes again.
+    const ROUND_NANOS: u64 = 50_000_000;
     let clock = Clock::new();
     let deadline = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
     let ended = ChildSignal::block();
@@ -207,7 +209,10 @@ pub fn kill_all_descendants(
         for pid in stop_descendants() {
             let _ = kill(pid, Signal::KILL); // gone is fine
         }
-        while reap_all(on_reaped) && ended.wait(ROUND) {}
+        let round_end = clock.now() + ROUND_NANOS;
+        while clock.now() < round_end && reap_all(on_reaped) {
+            ended.wait(Duration::from_nanos(round_end.saturating_sub(clock.now())));
+        }
     }
     Ok(())
 }
@@ -258,14 +263,14 @@ impl ChildSignal {
         ChildSignal { set, mask_before }
     }
 
-    /// Whether it came within `bound`.
-    fn wait(&self, bound: Duration) -> bool {
+    /// Waits until it comes, for `bound` at most.
+    fn wait(&self, bound: Duration) {
         let timeout = libc::timespec {
             tv_sec: bound.as_secs().cast_signed(),
             tv_nsec: bound.subsec_nanos().into(),
         };
         // SAFETY: the set and the time are valid, and a null siginfo is allowed.
-        unsafe { libc::sigtimedwait(&self.set, std::ptr::null_mut(), &timeout) != -1 }
+        unsafe { libc::sigtimedwait(&self.set, std::ptr::null_mut(), &timeout) };
     }
 }
 

@@ -43,6 +43,9 @@ pub struct SpawnSpec<'a> {
     pub process_group: bool,
     /// The signal that the child gets when we die. It is lost when the child changes its user.
     pub parent_death_signal: Option<Signal>,
+    /// How many descriptors the child may have open; `None` is as many as we. See
+    /// [`raise_descriptor_limit`](crate::machine::raise_descriptor_limit).
+    pub descriptors_max: Option<u64>,
 }
 
 impl<'a> SpawnSpec<'a> {
@@ -58,6 +61,7 @@ impl<'a> SpawnSpec<'a> {
             new_session: false,
             process_group: false,
             parent_death_signal: None,
+            descriptors_max: None,
         }
     }
 }
@@ -124,6 +128,7 @@ pub fn spawn(spec: &SpawnSpec<'_>) -> Result<Child, SpawnError> {
         new_session: spec.new_session,
         process_group: spec.process_group,
         death_signal: spec.parent_death_signal.map_or(0, |signal| signal.0),
+        descriptors_max: spec.descriptors_max.unwrap_or(u64::MAX),
         // SAFETY: getpid has no preconditions.
         parent: unsafe { libc::getpid() },
         failed: Step::None,
@@ -161,6 +166,7 @@ struct Plan {
     new_session: bool,
     process_group: bool,
     death_signal: c_int,
+    descriptors_max: u64, // u64::MAX leaves the limit alone
     parent: Pid,
     failed: Step,
     errno: c_int,
@@ -267,7 +273,7 @@ extern "C" fn child_main(plan: *mut c_void) -> c_int {
     unsafe {
         let failed = if set_up_session(&*plan) == -1 {
             Step::Session
-        } else if set_up_descriptors(&*plan) == -1 {
+        } else if set_up_descriptors(&*plan) == -1 || limit_descriptors(&*plan) == -1 {
             Step::Descriptors
         } else if !(*plan).dir.is_null() && libc::chdir((*plan).dir) == -1 {
             Step::Directory
@@ -359,6 +365,25 @@ unsafe fn set_up_descriptors(plan: &Plan) -> c_int {
         }
     }
     0
+}
+
+/// Lowers the soft limit only, so that the child may raise it again.
+///
+/// # Safety
+/// Only for the child part.
+unsafe fn limit_descriptors(plan: &Plan) -> c_int {
+    if plan.descriptors_max == u64::MAX {
+        return 0;
+    }
+    // SAFETY: system calls with valid pointers. Limits are a process's own even in shared memory.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == -1 {
+            return -1;
+        }
+        limit.rlim_cur = plan.descriptors_max.min(limit.rlim_max);
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit)
+    }
 }
 
 /// Returns only when the program could not be executed, with errno set.

@@ -103,7 +103,7 @@ pub fn write(fd: impl AsFd, bytes: &[u8]) -> io::Result<WriteOutcome> {
 /// Writes several pieces at once, in order.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_vectored(fd: impl AsFd, pieces: &[io::IoSlice<'_>]) -> io::Result<WriteOutcome> {
     written(rustix::io::retry_on_intr(|| rustix::io::writev(&fd, pieces)))
 }

@@ -66,7 +66,7 @@ fn the_keeper_passes_signals_on_and_names_itself_as_the_sender() {
 #[test]
 fn the_keeper_stops_with_its_agent_and_continues_it() {
     let mut fixture = Kept::start("kept");
-    for signal in [Signal::STOP, Signal::STOP] {
+    for signal in [Signal::STOP, Signal::TTIN] {
         kill(fixture.agent, signal).unwrap();
         assert_eq!(fixture.inner.stop(), signal);
         kill(fixture.keeper, Signal::CONT).unwrap();

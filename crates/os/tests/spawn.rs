@@ -105,6 +105,15 @@ fn each_failed_step_is_told_apart_with_its_cause() {
 }
 
 #[test]
+fn a_childs_descriptor_limit_is_its_own() {
+    let limit = os::machine::raise_descriptor_limit().unwrap();
+    let mut spec = shell(c"ulimit -Sn; ulimit -Hn", &[]);
+    spec.descriptors_max = Some(64);
+    assert_eq!(output_of(spec), format!("64\n{}\n", limit.now));
+    assert_eq!(os::machine::raise_descriptor_limit().unwrap().before, limit.now);
+}
+
+#[test]
 fn a_script_without_an_interpreter_runs_in_the_shell() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("script");

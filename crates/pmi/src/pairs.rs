@@ -122,3 +122,48 @@ fn append_length(out: &mut BytesMut, mut length: usize) {
 fn low_seven_bits(length: usize) -> u8 {
     length.to_le_bytes()[0] & 0x7f
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn the_pairs_of_several_nodes_are_concatenated_as_they_are() {
+        let long = vec![b'v'; 20_000];
+        let mut one = BytesMut::new();
+        Pairs::append(&mut one, b"", b"card-0", b"zero");
+        Pairs::append(&mut one, b"kvs.0", b"k", b"");
+        let mut other = BytesMut::new();
+        Pairs::append(&mut other, b"", b"card-1", &long);
+
+        let all = Bytes::from([one, other].concat());
+        assert_eq!(Pairs::check(&all), Ok(()));
+        let pairs: Vec<Pair> = Pairs::new(all).map(Result::unwrap).collect();
+        let read: Vec<_> = pairs.iter().map(parts).collect();
+        let expected: [(&[u8], &[u8], &[u8]); 3] =
+            [(b"", b"card-0", b"zero"), (b"kvs.0", b"k", b""), (b"", b"card-1", &long)];
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn pairs_cut_anywhere_are_an_error() {
+        let mut one = BytesMut::new();
+        Pairs::append(&mut one, b"", b"card-0", b"zero");
+        for bytes in 1..one.len() {
+            assert_eq!(Pairs::check(&one[..bytes]), Err(PairError), "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_length_that_never_ends_is_an_error() {
+        assert_eq!(Pairs::check(&[0xff; 40]), Err(PairError));
+    }
+
+    fn parts(pair: &Pair) -> (&[u8], &[u8], &[u8]) {
+        let (key, value) = pair.key_value.split_at(pair.key_bytes);
+        (&pair.space, key, value)
+    }
+}

@@ -42,7 +42,7 @@ struct Client {
     state: ClientState,
     /// Waits for `barrier_out`.
     entered: bool,
-    /// Its connection or process has ended as it should: it enters no further barrier.
+    /// Its connection has ended as it should, or its process in any way: it enters no further barrier.
     left: bool,
     /// Its end or its fault has been reported, and nothing that it sends counts.
     condemned: bool,
@@ -109,6 +109,10 @@ pub enum Effect {
     },
 }
 
+/// Replies are cut from a buffer of this size, which is used again when they have been written: a reply costs
+/// no allocation of its own.
+const REPLIES_BYTES: usize = 4096;
+
 impl Server {
     /// A server for the tasks in `info`, none of which has said anything.
     pub fn new(info: JobInfo) -> Server {
@@ -124,7 +128,7 @@ impl Server {
             barrier_waits_for: clients.len(),
             clients,
             barrier: Barrier::Gathering,
-            replies: BytesMut::new(),
+            replies: BytesMut::with_capacity(REPLIES_BYTES),
             effects: VecDeque::new(),
             info,
         }
@@ -164,9 +168,12 @@ impl Server {
         self.on_gone(index);
     }
 
-    /// Handles the end of a task's process. First hand in every byte that it sent before.
+    /// Handles the end of a task's process. First hand in every byte that it sent before. A job that goes on
+    /// although a task ended abnormally goes on without it: barriers do not wait for it any more.
     pub fn on_task_exit(&mut self, rank: Rank) {
-        self.on_gone(self.index(rank));
+        let index = self.index(rank);
+        self.on_gone(index);
+        self.leave(index);
     }
 
     /// Handles the end of an exchange: `pairs` are those of all agents, and the barrier is over.
@@ -326,7 +333,15 @@ impl Server {
             let rank = client.rank;
             return self.condemn(index, Effect::ClosedActive { rank });
         }
-        client.left = true;
+        self.leave(index);
+    }
+
+    /// No barrier waits for this client any more.
+    fn leave(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        if mem::replace(&mut client.left, true) {
+            return;
+        }
         if !client.entered {
             self.barrier_waits_for -= 1;
         }

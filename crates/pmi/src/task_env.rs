@@ -75,3 +75,39 @@ const OUTER_PREFIXES: &[&str] = &[
     "SLURM_NODEID",
     "SLURM_PROCID",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_told_its_descriptor_and_its_place() {
+        let env = TaskEnv {
+            fd: 7,
+            rank: Rank(5),
+            size: 8,
+            local_rank: 1,
+            local_size: 4,
+            host_name: Some("n002"),
+        };
+        let lines: Vec<String> =
+            env.variables().iter().map(|(name, value)| [name, "=", value].concat()).collect();
+        let expected = [
+            "PMI_FD=7",
+            "PMI_RANK=5",
+            "PMI_SIZE=8",
+            "MPI_LOCALRANKID=1",
+            "MPI_LOCALNRANKS=4",
+            "PMI_HOSTNAME=n002",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn what_an_outer_job_set_goes_and_what_the_user_set_stays() {
+        let outer = ["PMI_FD", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_MCA_orte_hnp_uri"];
+        let users = ["PATH", "OMPI_MCA_btl", "PMIX_MCA_gds", "I_MPI_PIN", "MPIR_CVAR_NOLOCAL"];
+        assert!(outer.iter().all(|name| is_of_outer_job(name.as_bytes())));
+        assert!(!users.iter().any(|name| is_of_outer_job(name.as_bytes())));
+    }
+}

@@ -109,8 +109,12 @@ impl Fence {
         }
     }
 
-    /// Handles the parent's release.
+    /// Handles the parent's release. A parent releases all its children, those with it whose tasks
+    /// have ended: they waited for nothing.
     pub fn on_release(&mut self, fence: u32, payload: Bytes) -> Result<(), FenceError> {
+        if !self.entered && self.has_ended() {
+            return Ok(());
+        }
         if fence != self.number || !self.entered {
             return Err(FenceError::EarlyRelease(fence));
         }
@@ -128,6 +132,11 @@ impl Fence {
     /// The next effect. Call until `None` after every `on_*` call.
     pub fn poll_effect(&mut self) -> Option<FenceEffect> {
         self.effects.pop_front()
+    }
+
+    /// Whether no task below can enter any more.
+    fn has_ended(&self) -> bool {
+        self.local.iter().chain(self.children.values()).all(|part| matches!(part, Part::Ended))
     }
 
     fn advance(&mut self) {

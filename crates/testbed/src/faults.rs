@@ -1,9 +1,9 @@
 //! What can be done to a host. Everything here is undone by [`Testbed::heal`], death excepted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -11,7 +11,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::delay::DelayLine;
 use crate::{Sshd, Testbed, TestbedError, clock, command, network};
 
-/// How long a killed host's processes may take to end.
+/// How long processes that were killed may take to end.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 /// What has been done to hosts, by index, as far as it has to be kept.
@@ -19,7 +19,7 @@ const KILL_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Hurt {
     mute: BTreeMap<usize, TcpListener>,
     delayed: BTreeMap<usize, DelayLine>,
-    black_holes: BTreeMap<usize, ()>,
+    black_holes: BTreeSet<usize>,
 }
 
 impl Testbed {
@@ -38,7 +38,7 @@ impl Testbed {
             index,
             &format!("neighbor replace {address} lladdr {hardware} dev eth0 nud permanent\n"),
         )?;
-        self.hurt().black_holes.insert(index, ());
+        self.hurt().black_holes.insert(index);
         self.cut(host)
     }
 
@@ -70,13 +70,15 @@ impl Testbed {
     pub fn stop_sshd(&self, host: &str) -> Result<(), TestbedError> {
         let file = self.run_dir().join(format!("sshd/{host}.pid"));
         let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
-        let pid = text.trim().parse().map_err(|_| TestbedError::Tool {
+        let pid: u32 = text.trim().parse().map_err(|_| TestbedError::Tool {
             what: format!("finding the sshd of {host}"),
             said: text.clone(),
         })?;
         self.signal(host, pid, "KILL")?;
-        // Only a sshd that ends by itself removes its file.
-        remove(&file)
+        // Only an sshd that ends by itself removes its file.
+        remove(&file)?;
+        let proc = PathBuf::from(format!("/proc/{}/root/proc/{pid}", self.pid(host)?));
+        wait_for(&format!("the sshd of {host} ends"), || !proc.exists())
     }
 
     /// Starts, or starts again, the host's sshd with these manners.
@@ -113,11 +115,7 @@ impl Testbed {
             })?;
         }
         let gone = || !Path::new(&format!("/proc/{pid}/ns/net")).exists();
-        if clock::wait_until(KILL_LIMIT, gone) {
-            return Ok(());
-        }
-        let what = format!("the processes of {host} end");
-        Err(TestbedError::Late { what, limit_ms: KILL_LIMIT.as_millis() })
+        wait_for(&format!("the processes of {host} end"), gone)
     }
 
     /// Cuts the host off and then ends it, as a power failure does: nobody is told.
@@ -130,7 +128,7 @@ impl Testbed {
     pub fn heal(&self, host: &str) -> Result<(), TestbedError> {
         let index = self.index(host)?;
         self.delay(host, Duration::ZERO)?;
-        if self.hurt().black_holes.remove(&index).is_some() {
+        if self.hurt().black_holes.remove(&index) {
             let address = network::address(index);
             self.on_all_others(index, &format!("neighbor del {address} dev eth0\n"))?;
         }
@@ -179,6 +177,14 @@ fn in_network_namespace<T: Send>(
         Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic),
     })
+}
+
+/// Waits for the end of processes that were killed.
+fn wait_for(what: &str, gone: impl FnMut() -> bool) -> Result<(), TestbedError> {
+    if clock::wait_until(KILL_LIMIT, gone) {
+        return Ok(());
+    }
+    Err(TestbedError::Late { what: what.to_owned(), limit_ms: KILL_LIMIT.as_millis() })
 }
 
 fn remove(file: &Path) -> Result<(), TestbedError> {

@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod command;
+pub mod control;
 mod delay;
 mod error;
 mod faults;

@@ -1,6 +1,6 @@
 //! A testbed: some hosts and the head, from which the user's commands run.
 //!
-//! Every host has its own network, process numbers, host name and `/dev/shm`; the file system is
+//! Every host has its own network, process numbers, host name and shared memory; the file system is
 //! the machine's own, as on a cluster with a shared one, except for `/run`. Bring-up costs about
 //! five processes a host besides its sshd.
 
@@ -98,14 +98,7 @@ impl Testbed {
     /// a helper outside, which ends as the program ends; a signal to it does not reach the program
     /// (see [`Testbed::signal`]).
     pub fn command(&self, host: &str, program: &str) -> Result<Command, TestbedError> {
-        let mut command = self.enter(self.pid(host)?);
-        if let Ok(dir) = std::env::current_dir() {
-            let mut option = OsString::from("--wdns=");
-            option.push(dir);
-            command.arg(option);
-        }
-        command.args(["--", program]);
-        Ok(command)
+        Ok(command_in(self.pid(host)?, program))
     }
 
     /// Runs a shell script on `host` and returns what it wrote.
@@ -148,7 +141,7 @@ impl Testbed {
 
     /// The command that starts the host's sshd in the background.
     pub(crate) fn sshd_command(&self, host: &str, manner: Sshd) -> Result<Command, TestbedError> {
-        let mut command = self.enter(self.pid(host)?);
+        let mut command = enter(self.pid(host)?);
         command
             .args(["--", "/usr/sbin/sshd"])
             .args(manner.options())
@@ -166,12 +159,6 @@ impl Testbed {
         }
         let what = format!("sshd listens on {host}");
         Err(TestbedError::Late { what, limit_ms: SSHD_LIMIT.as_millis() })
-    }
-
-    fn enter(&self, pid: u32) -> Command {
-        let mut command = Command::new("nsenter");
-        command.args(["-t", &pid.to_string(), "--net", "--uts", "--mount", "--pid"]);
-        command
     }
 
     fn connect_hosts(&self) -> Result<(), TestbedError> {
@@ -202,4 +189,22 @@ impl Testbed {
         }
         self.names.iter().try_for_each(|host| self.wait_for_sshd(host))
     }
+}
+
+/// A command that will run `program` on the host whose first process is `pid`.
+pub(crate) fn command_in(pid: u32, program: &str) -> Command {
+    let mut command = enter(pid);
+    if let Ok(dir) = std::env::current_dir() {
+        let mut option = OsString::from("--wdns=");
+        option.push(dir);
+        command.arg(option);
+    }
+    command.args(["--", program]);
+    command
+}
+
+fn enter(pid: u32) -> Command {
+    let mut command = Command::new("nsenter");
+    command.args(["-t", &pid.to_string(), "--net", "--uts", "--ipc", "--mount", "--pid"]);
+    command
 }

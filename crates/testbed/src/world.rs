@@ -25,7 +25,7 @@ const WORLD_SCRIPT: &str = r#"
 set -e
 exec 2>&1
 mount -t tmpfs -o mode=755 testbed /run
-mkdir -p /run/testbed/sshd /run/testbed/log /run/testbed/net /run/sshd
+mkdir -p /run/testbed/sshd /run/testbed/log /run/testbed/boot /run/sshd
 for file in /etc/hosts /etc/ssh/ssh_config; do
     copy=/run/testbed/${file##*/}
     : >"$copy"
@@ -36,12 +36,13 @@ echo "switch $pid"
 script=$1
 shift
 for name; do
-    unshare --net --uts --mount --pid --fork -- /bin/sh -c "$script" host "$name" &
+    unshare --net --uts --ipc --mount --pid --fork -- /bin/sh -c "$script" host "$name" &
 done
 exec env --ignore-signal=CHLD cat >/dev/null
 "#;
 
-/// The first process of a host. Argument: its name.
+/// The first process of a host. Argument: its name. The host gets shared memory and a boot
+/// identifier of its own, since MPI libraries tell by these which ranks can share memory.
 const HOST_SCRIPT: &str = r#"
 set -e
 exec 2>&1
@@ -49,6 +50,10 @@ echo "$1" >/proc/sys/kernel/hostname
 read -r pid _ </proc/self/stat
 mount -t proc proc /proc
 mount -t tmpfs -o mode=1777 shm /dev/shm
+random=/proc/sys/kernel/random
+read -r id <$random/uuid
+echo "$id" >/run/testbed/boot/"$1"
+mount --bind /run/testbed/boot/"$1" $random/boot_id
 echo "$1 $pid"
 exec env --ignore-signal=CHLD sleep infinity </dev/null >/dev/null 2>&1
 "#;

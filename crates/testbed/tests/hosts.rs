@@ -1,5 +1,7 @@
 //! The testbed makes hosts that talk to each other, hurts them, and leaves nothing behind.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 use std::fs;
 use std::process::Output;
 use std::time::{Duration, Instant};

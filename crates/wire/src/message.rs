@@ -199,8 +199,6 @@ pub enum StartCause {
     NoShell(i32),
     /// Neither the shell nor the agent said anything until the start's deadline.
     Silent,
-    /// The shell's connection was up but the agent did not prove itself.
-    Handshake,
     /// It was still being started, or waited for its turn, at the join deadline.
     Deadline,
     /// Its spawn parent, this agent, did not join or was lost.
@@ -362,15 +360,15 @@ pub struct Stats {
 impl Stats {
     /// Adds another subtree's counts.
     pub fn merge(&mut self, other: &Stats) {
-        self.agents += other.agents;
+        self.agents = self.agents.saturating_add(other.agents);
         for (sum, count) in self.messages.iter_mut().zip(other.messages) {
-            *sum += count;
+            *sum = sum.saturating_add(count);
         }
         for (sum, count) in self.bytes.iter_mut().zip(other.bytes) {
-            *sum += count;
+            *sum = sum.saturating_add(count);
         }
         self.links_max = self.links_max.max(other.links_max);
-        self.retries += other.retries;
+        self.retries = self.retries.saturating_add(other.retries);
         self.join_us_max = self.join_us_max.max(other.join_us_max);
     }
 }

@@ -1,6 +1,6 @@
 //! Who descends from whom, from `/proc`.
 //!
-//! A scan costs some 5 µs for each process of the machine. The kernel's own lists of children are
+//! A scan costs some 10 to 20 µs for each process of the machine. The kernel's own lists of children are
 //! cheaper but optional (CONFIG_PROC_CHILDREN), and exact only while nothing runs.
 
 use std::collections::BTreeSet;

@@ -1,0 +1,171 @@
+//! An agent's life: keeper, boot channel, loop.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use bootstrap::{boot, bulk};
+use engine::{AgentConfig, Engine};
+use model::{AgentId, Time};
+use os::keeper::{AgentGroup, KeeperError, KeeperOptions, Kept, fork_keeper};
+use os::{Clock, Interest, machine, process};
+use wire::{BootError, BootPayload};
+
+use crate::driver::{AgentSide, Driver, End, Parts, Side};
+use crate::error_chain::error_chain;
+use crate::exit;
+use crate::identity::{BUILD, Identity};
+use crate::reactor::{Chunk, Reactor, Watched};
+use crate::signals;
+use crate::source::Source;
+
+/// How long a boot channel may keep an agent waiting: a login shell's scripts run meanwhile, or
+/// the other side is gone and its end does not come through.
+const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why an agent did not come to life.
+#[derive(Debug, thiserror::Error)]
+enum AgentError {
+    #[error("become an agent")]
+    Keeper(#[source] KeeperError),
+    #[error("set up the agent")]
+    Setup(#[source] io::Error),
+    #[error("read the boot channel")]
+    Read(#[source] io::Error),
+    #[error("nothing came on the boot channel for {} seconds", BOOT_TIMEOUT.as_secs())]
+    Silent,
+    #[error("read the boot line")]
+    Line(#[source] boot::BootError),
+    #[error("understand the boot line")]
+    Payload(#[source] BootError),
+    #[error("`{0}` is not the number of an agent of this start")]
+    Index(String),
+}
+
+/// Becomes an agent, runs until its session is over, and returns the exit status.
+///
+/// Call it before anything else: the keeper is forked here.
+pub fn run_agent() -> u8 {
+    match try_run() {
+        Ok(End::Exit(code)) => code,
+        Ok(End::Abandon { code, words }) => {
+            complain(&words);
+            code
+        }
+        Err(error) => {
+            complain(&error_chain(&error));
+            exit::NO_BOOT
+        }
+    }
+}
+
+fn try_run() -> Result<End, AgentError> {
+    let options = KeeperOptions { name: c"convoke-keeper", group: AgentGroup::Own };
+    let kept = fork_keeper(options).map_err(AgentError::Keeper)?;
+    let clock = Clock::new();
+    let mut reactor = Reactor::new().map_err(AgentError::Setup)?;
+    let (payload, agent, boot) = read_boot(&clock, &mut reactor)?;
+    drive(clock, reactor, kept, payload, agent, boot)
+}
+
+fn drive(
+    clock: Clock,
+    reactor: Reactor,
+    kept: Kept,
+    payload: BootPayload,
+    agent: AgentId,
+    boot: Option<Watched>,
+) -> Result<End, AgentError> {
+    let BootPayload { session, secret, parent, attempt, addresses, .. } = payload;
+    let config = AgentConfig {
+        agent,
+        parent,
+        attempt,
+        pid: process::own_pid().unsigned_abs(),
+        seed: random_seed().map_err(AgentError::Setup)?,
+        welcome_timeout: Duration::from_millis(payload.welcome_timeout_ms.into()),
+    };
+    let now = Time::from_nanos(clock.now());
+    let parts = Parts {
+        clock,
+        engine: Engine::agent(now, config),
+        reactor,
+        identity: Identity { own: agent, session, secret },
+        descriptors: machine::raise_descriptor_limit().map_err(AgentError::Setup)?,
+        signals: &signals::AGENT,
+        keeper_gone: kept.keeper_gone,
+        side: Side::Agent(AgentSide { boot }),
+    };
+    let mut driver = Driver::new(parts).map_err(AgentError::Setup)?;
+    driver.approach(parent, attempt, addresses);
+    Ok(driver.run())
+}
+
+/// Who we are, from the environment when a bulk bootstrapper put it there, else from standard
+/// input, which then stays watched: its end is the shell's.
+fn read_boot(
+    clock: &Clock,
+    reactor: &mut Reactor,
+) -> Result<(BootPayload, AgentId, Option<Watched>), AgentError> {
+    if let Some(line) = std::env::var_os(bulk::BOOT_VARIABLE) {
+        let boot = boot::from_text(line.as_encoded_bytes()).map_err(AgentError::Line)?;
+        let index = std::env::var(bulk::INDEX_VARIABLE).unwrap_or_default();
+        let (payload, agent) = identify(&boot.payload, &index)?;
+        return Ok((payload, agent, None));
+    }
+    let fd = io::stdin().as_fd().try_clone_to_owned().map_err(AgentError::Setup)?;
+    let mut channel = Watched::new(fd, Source::Boot);
+    let bytes = read_line(clock, reactor, &mut channel)?;
+    let (payload, agent) = identify(&bytes, "0")?;
+    Ok((payload, agent, Some(channel)))
+}
+
+fn identify(payload: &[u8], index: &str) -> Result<(BootPayload, AgentId), AgentError> {
+    let payload = BootPayload::decode(payload, BUILD).map_err(AgentError::Payload)?;
+    let agent = index.parse().ok().and_then(|index| payload.agent(index));
+    let agent = agent.ok_or_else(|| AgentError::Index(index.to_owned()))?;
+    Ok((payload, agent))
+}
+
+fn read_line(
+    clock: &Clock,
+    reactor: &mut Reactor,
+    channel: &mut Watched,
+) -> Result<Vec<u8>, AgentError> {
+    let mut reader = boot::BootReader::new();
+    let deadline = Time::from_nanos(clock.now()) + BOOT_TIMEOUT;
+    let mut ready = Vec::new();
+    channel.wait_for(&reactor.poller, Some(Interest::READ)).map_err(AgentError::Setup)?;
+    loop {
+        let now = Time::from_nanos(clock.now());
+        if now >= deadline {
+            return Err(AgentError::Silent);
+        }
+        reactor.poller.wait(Some(deadline.since(now)), &mut ready).map_err(AgentError::Setup)?;
+        if ready.is_empty() {
+            continue;
+        }
+        match reactor.read(&*channel).map_err(AgentError::Read)? {
+            Chunk::Data(bytes) => {
+                if let Some(boot) = reader.push(&bytes).map_err(AgentError::Line)? {
+                    return Ok(boot.payload);
+                }
+            }
+            Chunk::WouldBlock => {}
+            Chunk::Eof => return Err(AgentError::Line(reader.end())),
+        }
+    }
+}
+
+/// Says it to whoever started us; a reader that is gone does not matter.
+fn complain(words: &str) {
+    if !words.is_empty() {
+        let _ = writeln!(io::stderr(), "convoke agent: {words}");
+    }
+}
+
+fn random_seed() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    machine::random_bytes(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}

@@ -1,0 +1,485 @@
+//! The loop that binds an engine to the operating system: one thread, one place that sleeps.
+//!
+//! What has happened is told to the engine, what comes out is performed, to the end, after each
+//! thing told. Reads are bounded per source and turn, so a task that floods us delays nobody by
+//! more than a buffer, and what is not read holds its writer back. Messages of one turn leave
+//! together at its end.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use engine::{Effect, Engine, Input, Outcome, Start};
+use model::{AgentId, Time};
+use os::machine::DescriptorLimit;
+use os::process::{self, Reaped};
+use os::{Clock, Interest, Pid, Ready, Signal};
+use proto::Event;
+use wire::Stream;
+
+use crate::convert;
+use crate::front_end::FrontEnd;
+use crate::helpers::Helpers;
+use crate::identity::Identity;
+use crate::links::Links;
+use crate::reactor::{Chunk, Reactor, Watched};
+use crate::signals::{self, Signals};
+use crate::source::{HelperPart, Source};
+use crate::strays::Sweeps;
+use crate::tasks::Tasks;
+use crate::user_input::UserInput;
+use crate::user_output::UserOutput;
+
+/// How long to wait at the end for peers to take what we sent and close.
+const DRAIN_BOUND: Duration = Duration::from_secs(1);
+
+/// How long to try to kill what is below us.
+const KILL_BOUND: Duration = Duration::from_secs(5);
+
+/// How a process's part in a session ends.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum End {
+    /// As the engine decided.
+    Exit(u8),
+    /// At once: for this reason.
+    Abandon {
+        /// The exit status.
+        code: u8,
+        /// Why.
+        words: String,
+    },
+}
+
+/// What the two roles have of their own.
+pub(crate) enum Side<'a> {
+    /// An agent.
+    Agent(AgentSide),
+    /// The head.
+    Head(HeadSide<'a>),
+}
+
+/// An agent's surroundings.
+pub(crate) struct AgentSide {
+    /// The boot channel, if its end means something.
+    pub(crate) boot: Option<Watched>,
+}
+
+/// The head's surroundings.
+pub(crate) struct HeadSide<'a> {
+    /// The user's standard input.
+    pub(crate) input: UserInput,
+    /// The user's standard output and error.
+    pub(crate) output: UserOutput,
+    /// Who formats what the user sees.
+    pub(crate) front_end: &'a mut dyn FrontEnd,
+}
+
+/// An engine and all that it acts upon.
+pub(crate) struct Driver<'a> {
+    clock: Clock,
+    engine: Engine,
+    reactor: Reactor,
+    links: Links,
+    tasks: Tasks,
+    helpers: Helpers,
+    sweeps: Sweeps,
+    signals: Signals,
+    keeper_gone: Watched,
+    side: Side<'a>,
+    end: Option<End>,
+}
+
+/// What a driver is made of.
+pub(crate) struct Parts<'a> {
+    /// The clock that the engine's times are of.
+    pub(crate) clock: Clock,
+    /// The engine.
+    pub(crate) engine: Engine,
+    /// The poller, with nothing in it but the boot channel.
+    pub(crate) reactor: Reactor,
+    /// Who we are.
+    pub(crate) identity: Identity,
+    /// The limit that tasks get back.
+    pub(crate) descriptors: DescriptorLimit,
+    /// Which signals to take.
+    pub(crate) signals: &'static [Signal],
+    /// Reads the end when the keeper has died.
+    pub(crate) keeper_gone: OwnedFd,
+    /// The role.
+    pub(crate) side: Side<'a>,
+}
+
+impl<'a> Driver<'a> {
+    /// Puts a driver together. Nothing runs yet.
+    pub(crate) fn new(parts: Parts<'a>) -> io::Result<Driver<'a>> {
+        let reactor = parts.reactor;
+        let signals = Signals::new(parts.signals)?;
+        reactor
+            .poller
+            .add(&signals, Source::Signals.token(), Interest::READ)
+            .map_err(crate::reactor::io_error)?;
+        let mut keeper_gone = Watched::new(parts.keeper_gone, Source::Keeper);
+        keeper_gone.wait_for(&reactor.poller, Some(Interest::READ))?;
+        let own = parts.identity.own;
+        Ok(Driver {
+            clock: parts.clock,
+            engine: parts.engine,
+            reactor,
+            links: Links::new(parts.identity),
+            tasks: Tasks::new(own, parts.descriptors),
+            helpers: Helpers::new(),
+            sweeps: Sweeps::default(),
+            signals,
+            keeper_gone,
+            side: parts.side,
+            end: None,
+        })
+    }
+
+    /// Looks for the parent of this agent.
+    pub(crate) fn approach(
+        &mut self,
+        parent: AgentId,
+        attempt: u32,
+        addresses: Vec<std::net::SocketAddr>,
+    ) {
+        let now = self.now();
+        self.links.approach(now, &mut self.reactor, parent, attempt, addresses);
+    }
+
+    /// Runs until the end, and leaves no process below us.
+    pub(crate) fn run(&mut self) -> End {
+        let result = self.run_until_end();
+        let end = result.unwrap_or_else(|error| End::Abandon {
+            code: crate::exit::INTERNAL,
+            words: format!("wait for what happens: {error}"),
+        });
+        // What cannot be killed within the bound is left to the keeper, which tries longer.
+        let _ = process::kill_all_descendants(KILL_BOUND, &mut |_, _| {});
+        end
+    }
+
+    /// How the session ended, as the head's engine saw it.
+    pub(crate) fn outcome(&self) -> &Outcome {
+        self.engine.outcome()
+    }
+
+    /// Why the user's output could not be written to its end, if so.
+    pub(crate) fn take_output_error(&mut self) -> Option<(Stream, io::Error)> {
+        match &mut self.side {
+            Side::Head(head) => head.output.take_error(),
+            Side::Agent(_) => None,
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(self.clock.now())
+    }
+
+    fn run_until_end(&mut self) -> io::Result<End> {
+        let mut ready = Vec::new();
+        let now = self.now();
+        self.drain(now);
+        loop {
+            self.links.flush(&mut self.reactor);
+            match self.end.take() {
+                Some(End::Exit(code)) => return self.leave(code),
+                Some(abandon @ End::Abandon { .. }) => return Ok(abandon),
+                None => self.turn(&mut ready)?,
+            }
+        }
+    }
+
+    /// Waits once, and handles all that is ready.
+    fn turn(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
+        let timeout = self.timeout();
+        self.reactor.poller.wait(timeout, ready)?;
+        let now = self.now();
+        for event in ready.drain(..) {
+            self.on_ready(now, event);
+            self.drain(now);
+        }
+        self.on_time(now);
+        self.drain(now);
+        Ok(())
+    }
+
+    /// Performs what the engine wants, tells what it tells, and hands it what came of that, until
+    /// nothing is left.
+    fn drain(&mut self, now: Time) {
+        loop {
+            while let Some(effect) = self.engine.poll_effect() {
+                self.perform(now, effect);
+            }
+            while let Some(event) = self.engine.poll_event() {
+                self.tell(now, &event);
+            }
+            match self.reactor.next_input() {
+                Some(input) if self.end.is_none() => self.engine.handle(now, input),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        if let Side::Head(head) = &mut self.side {
+            head.output.flush(&mut self.reactor);
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let user = match &self.side {
+            Side::Agent(_) => None,
+            Side::Head(head) if head.input.is_ready() => Some(Time::ZERO),
+            Side::Head(head) => [head.input.poll_timeout(), head.front_end.poll_timeout()]
+                .into_iter()
+                .flatten()
+                .min(),
+        };
+        let own = [
+            self.links.poll_timeout(),
+            self.helpers.poll_timeout(),
+            self.sweeps.poll_timeout(),
+            user,
+        ];
+        let first = own.into_iter().flatten().chain(self.engine.poll_timeout()).min();
+        first.map(|at| at.since(self.now()))
+    }
+
+    fn on_time(&mut self, now: Time) {
+        self.links.on_time(now, &mut self.reactor);
+        self.helpers.on_time(now);
+        if self.sweeps.poll_timeout().is_some_and(|at| at <= now) {
+            self.sweep(now);
+        }
+        if let Side::Head(head) = &mut self.side {
+            if head.input.is_ready() {
+                head.input.on_ready(now, &mut self.reactor);
+            }
+            head.input.on_time(now, &mut self.reactor);
+            if head.front_end.poll_timeout().is_some_and(|at| at <= now) {
+                let text = head.front_end.on_time(now);
+                head.output.push(Stream::Stderr, text, 0);
+            }
+        }
+        if self.engine.poll_timeout().is_some_and(|at| at <= now) {
+            self.engine.on_time(now);
+        }
+    }
+
+    fn on_ready(&mut self, now: Time, ready: Ready) {
+        let Some(source) = Source::of(ready.token) else { return };
+        match source {
+            Source::Listener => self.links.on_listener(now, &mut self.reactor),
+            Source::Link(link) => self.links.on_ready(now, &mut self.reactor, link, ready),
+            Source::Task(job, rank, part) => {
+                self.tasks.on_ready(&mut self.reactor, (job, rank), part, ready);
+            }
+            Source::Helper(start, part) => self.on_helper(start, part, ready),
+            Source::Signals => self.on_signals(now),
+            Source::Keeper => self.on_keeper_gone(),
+            Source::Boot => self.on_boot(),
+            Source::UserInput => {
+                if let Side::Head(head) = &mut self.side {
+                    head.input.on_ready(now, &mut self.reactor);
+                }
+            }
+            Source::UserOutput(stream) => {
+                if let Side::Head(head) = &mut self.side {
+                    head.output.on_ready(&mut self.reactor, stream);
+                }
+            }
+        }
+    }
+
+    fn on_helper(&mut self, start: engine::StartId, part: HelperPart, ready: Ready) {
+        self.helpers.on_ready(&mut self.reactor, start, part, ready);
+    }
+
+    /// What comes down the boot channel after the boot line means nothing; its end does.
+    fn on_boot(&mut self) {
+        let Side::Agent(AgentSide { boot }) = &mut self.side else { return };
+        let Some(channel) = boot else { return };
+        match self.reactor.read(channel) {
+            Ok(Chunk::Data(_) | Chunk::WouldBlock) => {}
+            Ok(Chunk::Eof) | Err(_) => {
+                *boot = None;
+                self.reactor.report(Input::KeeperGone);
+            }
+        }
+    }
+
+    fn on_keeper_gone(&mut self) {
+        // Told once: an end stays ready for ever.
+        let _ = self.keeper_gone.wait_for(&self.reactor.poller, None);
+        match &self.side {
+            Side::Agent(_) => self.reactor.report(Input::KeeperGone),
+            Side::Head(_) => self.abandon(crate::exit::KILLED, "the keeper was killed".to_owned()),
+        }
+    }
+
+    fn on_signals(&mut self, now: Time) {
+        while let Some(signal) = self.signals.next() {
+            if signal == Signal::CHLD {
+                self.reap();
+                self.sweep(now);
+                continue;
+            }
+            match &mut self.side {
+                Side::Agent(_) => self.reactor.report(Input::KeeperGone),
+                Side::Head(head) => {
+                    if signal == Signal::CONT {
+                        head.input.on_continued(now, &mut self.reactor);
+                    }
+                    self.reactor.report(Input::UserSignal(convert::model_signal(signal)));
+                }
+            }
+        }
+    }
+
+    /// Takes the status of every process that has ended: tasks, helpers, and what was adopted.
+    fn reap(&mut self) {
+        while let Ok(Reaped::Ended(pid, status)) = process::reap_any() {
+            if !self.tasks.on_reaped(&mut self.reactor, pid, status) {
+                self.helpers.on_reaped(&mut self.reactor, pid, status);
+            }
+        }
+    }
+
+    fn sweep(&mut self, now: Time) {
+        let helpers: BTreeSet<Pid> = self.helpers.pids().collect();
+        self.sweeps.go_on(now, &mut self.reactor, &helpers);
+    }
+
+    fn tell(&mut self, now: Time, event: &Event) {
+        if let Side::Head(head) = &mut self.side {
+            let text = head.front_end.on_event(now, event);
+            head.output.push(Stream::Stderr, text, 0);
+        }
+    }
+
+    fn perform(&mut self, now: Time, effect: Effect) {
+        match effect {
+            Effect::Start(start) => self.start(&start),
+            Effect::KillShell(start) => self.helpers.kill(now, start),
+            Effect::Send { links, message } => {
+                self.links.send(&mut self.reactor, &links, &message);
+            }
+            Effect::SetLinkTimeout(link, timeout_ms) => self.links.set_timeout(link, timeout_ms),
+            Effect::Close(link) => self.links.close(link),
+            Effect::Prepare(spec) => self.tasks.prepare(&mut self.reactor, &spec),
+            Effect::Spawn(spawn) => self.tasks.spawn(&mut self.reactor, &spawn),
+            Effect::SignalTasks { job, signal } => {
+                self.tasks.signal(job, convert::os_signal(signal));
+            }
+            Effect::Sweep(job) => {
+                self.sweeps.begin(now, job);
+                self.reap();
+                self.sweep(now);
+            }
+            Effect::ReadTasks(on) => self.tasks.read_output(&mut self.reactor, on),
+            Effect::WriteTask { job, rank, data } => {
+                if let Some(task) = self.tasks.get(job, rank) {
+                    task.write_stdin(&mut self.reactor, data);
+                }
+            }
+            Effect::CloseTaskInput { job, rank } => {
+                if let Some(task) = self.tasks.get(job, rank) {
+                    task.close_stdin(&mut self.reactor);
+                }
+            }
+            Effect::PmiSend { job, rank, data } => {
+                if let Some(task) = self.tasks.get(job, rank) {
+                    task.write_pmi(&mut self.reactor, data);
+                }
+            }
+            Effect::PmiClose { job, rank } => {
+                if let Some(task) = self.tasks.get(job, rank) {
+                    task.close_pmi(&mut self.reactor);
+                }
+            }
+            Effect::WriteOutput { .. }
+            | Effect::ReadInput(_)
+            | Effect::StopInput
+            | Effect::SuspendSelf => self.perform_for_user(now, effect),
+            Effect::Exit(code) => self.end = Some(End::Exit(code)),
+            Effect::Abandon { code, words } => self.abandon(code, words),
+        }
+    }
+
+    fn perform_for_user(&mut self, now: Time, effect: Effect) {
+        let Side::Head(head) = &mut self.side else { return };
+        if let Effect::WriteOutput { rank, stream, data } = effect {
+            let credit = u32::try_from(data.len()).unwrap_or(u32::MAX);
+            let text = head.front_end.on_output(rank, stream, data);
+            head.output.push(stream, text, credit);
+        } else if let Effect::ReadInput(bytes) = effect {
+            head.input.grant(now, &mut self.reactor, bytes);
+        } else if effect == Effect::StopInput {
+            head.input.stop(&mut self.reactor);
+        } else if effect == Effect::SuspendSelf {
+            self.suspend(now);
+        }
+    }
+
+    fn suspend(&mut self, now: Time) {
+        self.links.flush(&mut self.reactor);
+        signals::stop_self();
+        if let Side::Head(head) = &mut self.side {
+            head.input.on_continued(now, &mut self.reactor);
+        }
+        self.reactor.report(Input::Resumed);
+    }
+
+    fn start(&mut self, start: &Start) {
+        self.helpers.start(&mut self.reactor, &mut self.links, start);
+    }
+
+    fn abandon(&mut self, code: u8, words: String) {
+        self.end = Some(End::Abandon { code, words });
+    }
+
+    /// Sends what is queued, to the peers within a bound, to the user as long as they like.
+    fn leave(&mut self, code: u8) -> io::Result<End> {
+        let deadline = self.now() + DRAIN_BOUND;
+        let mut ready = Vec::new();
+        self.links.close_all();
+        self.links.flush(&mut self.reactor);
+        loop {
+            let now = self.now();
+            let is_sent = self.links.is_quiet() || now >= deadline;
+            if is_sent && self.is_output_written() {
+                return Ok(End::Exit(code));
+            }
+            let timeout = (!is_sent).then(|| deadline.since(now));
+            self.reactor.poller.wait(timeout, &mut ready)?;
+            for event in ready.drain(..) {
+                if self.is_interruption(event) {
+                    return Ok(End::Exit(code));
+                }
+                self.on_ready(self.now(), event);
+            }
+            while self.reactor.next_input().is_some() {}
+        }
+    }
+
+    fn is_output_written(&self) -> bool {
+        match &self.side {
+            Side::Agent(_) => true,
+            Side::Head(head) => head.output.is_empty(),
+        }
+    }
+
+    /// Whether somebody does not want to wait for the rest.
+    fn is_interruption(&mut self, ready: Ready) -> bool {
+        if Source::of(ready.token) != Some(Source::Signals) {
+            return false;
+        }
+        let enough = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
+        let mut is_enough = false;
+        while let Some(signal) = self.signals.next() {
+            is_enough |= enough.contains(&signal);
+        }
+        self.reap();
+        is_enough
+    }
+}

@@ -1,0 +1,184 @@
+//! The bootstrap commands that this process runs, one for each start.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::net::SocketAddr;
+
+use bootstrap::{Bootstrapper, CommandError, StartError};
+use engine::{Input, Start, StartId};
+use model::{IdSet, Time};
+use os::net::ListenError;
+use os::{ExitStatus, Pid, Ready, machine};
+use rustix::io::Errno;
+use wire::{BootError, BootPayload};
+
+use crate::convert;
+use crate::error_chain::error_chain;
+use crate::helper::Helper;
+use crate::identity::BUILD;
+use crate::links::Links;
+use crate::reactor::Reactor;
+use crate::source::HelperPart;
+use crate::start_plan::{PlanError, StartPlan};
+
+/// All helpers that run.
+#[derive(Debug)]
+pub(crate) struct Helpers {
+    running: BTreeMap<StartId, Helper>,
+    by_pid: BTreeMap<Pid, StartId>,
+    /// What every start of a session has in common; read once.
+    plan: Option<Plan>,
+}
+
+#[derive(Clone, Debug)]
+struct Plan {
+    bootstrapper: Bootstrapper,
+    program: OsString,
+    hostname: String,
+}
+
+/// Why a helper does not run.
+#[derive(Debug, thiserror::Error)]
+enum HelperError {
+    #[error("read how agents are started")]
+    Plan(#[source] PlanError),
+    #[error("open a port for agents")]
+    Listen(#[source] ListenError),
+    #[error("tell an agent who it is")]
+    Payload(#[source] BootError),
+    #[error("start an agent")]
+    Command(#[source] CommandError),
+    #[error("start an agent")]
+    Start(#[source] StartError),
+    #[error("wait for what the remote shell says")]
+    Watch(#[source] io::Error),
+}
+
+impl Helpers {
+    /// None yet.
+    pub(crate) fn new() -> Helpers {
+        Helpers { running: BTreeMap::new(), by_pid: BTreeMap::new(), plan: None }
+    }
+
+    /// Runs the bootstrapper for a start, or says why not.
+    pub(crate) fn start(&mut self, reactor: &mut Reactor, links: &mut Links, start: &Start) {
+        match self.run(reactor, links, start) {
+            Ok(helper) => {
+                self.by_pid.insert(helper.pid(), start.start);
+                self.running.insert(start.start, helper);
+            }
+            Err(error) => reactor.report(Input::ShellNotRun {
+                start: start.start,
+                errno: error.errno(),
+                words: error_chain(&error),
+            }),
+        }
+    }
+
+    /// Ends a helper and all that it started.
+    pub(crate) fn kill(&mut self, now: Time, start: StartId) {
+        if let Some(helper) = self.running.get_mut(&start) {
+            helper.end(now);
+        }
+    }
+
+    /// The process numbers of those that run.
+    pub(crate) fn pids(&self) -> impl Iterator<Item = Pid> {
+        self.by_pid.keys().copied()
+    }
+
+    /// Handles a helper's descriptor that is ready.
+    pub(crate) fn on_ready(
+        &mut self,
+        reactor: &mut Reactor,
+        start: StartId,
+        part: HelperPart,
+        ready: Ready,
+    ) {
+        if let Some(helper) = self.running.get_mut(&start) {
+            helper.on_ready(reactor, part, ready);
+        }
+    }
+
+    /// Handles the end of a process that may be a helper.
+    pub(crate) fn on_reaped(&mut self, reactor: &mut Reactor, pid: Pid, status: ExitStatus) {
+        let Some(start) = self.by_pid.remove(&pid) else { return };
+        if let Some(helper) = self.running.remove(&start) {
+            helper.on_reaped(reactor, status);
+        }
+    }
+
+    /// When to call [`Helpers::on_time`] at the latest.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.running.values().filter_map(Helper::poll_timeout).min()
+    }
+
+    /// Kills those that had their time to end.
+    pub(crate) fn on_time(&mut self, now: Time) {
+        for helper in self.running.values_mut() {
+            helper.on_time(now);
+        }
+    }
+
+    fn run(
+        &mut self,
+        reactor: &Reactor,
+        links: &mut Links,
+        start: &Start,
+    ) -> Result<Helper, HelperError> {
+        let addresses = links.addresses(reactor).map_err(HelperError::Listen)?;
+        let payload = payload(links, start, addresses).encode().map_err(HelperError::Payload)?;
+        let plan = self.plan(start)?;
+        let hosts: Vec<&str> = start.agents.iter().map(|(_, name)| name.as_str()).collect();
+        let first = hosts.first().copied().unwrap_or_default();
+        let bootstrapper = plan.bootstrapper.for_host(first, &plan.hostname).clone();
+        let command =
+            bootstrapper.command(&hosts, &plan.program, &payload).map_err(HelperError::Command)?;
+        let helper = bootstrap::start(&command).map_err(HelperError::Start)?;
+        Helper::new(reactor, start.start, bootstrapper, helper).map_err(HelperError::Watch)
+    }
+
+    fn plan(&mut self, start: &Start) -> Result<&Plan, HelperError> {
+        let plan = match self.plan.take() {
+            Some(plan) => plan,
+            None => Plan::read(&start.session.bootstrap).map_err(HelperError::Plan)?,
+        };
+        Ok(self.plan.insert(plan))
+    }
+}
+
+impl Plan {
+    fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
+        let plan = StartPlan::decode(bytes)?;
+        let bootstrapper = plan.bootstrapper()?;
+        Ok(Plan { bootstrapper, program: plan.program, hostname: machine::hostname() })
+    }
+}
+
+impl HelperError {
+    fn errno(&self) -> i32 {
+        match self {
+            HelperError::Plan(_) | HelperError::Payload(_) | HelperError::Command(_) => {
+                Errno::INVAL.raw_os_error()
+            }
+            HelperError::Listen(error) => error.source.raw_os_error().unwrap_or_default(),
+            HelperError::Start(error) => convert::start_errno(error),
+            HelperError::Watch(error) => error.raw_os_error().unwrap_or_default(),
+        }
+    }
+}
+
+fn payload(links: &Links, start: &Start, addresses: Vec<SocketAddr>) -> BootPayload {
+    let identity = links.identity();
+    BootPayload {
+        build: BUILD,
+        session: identity.session,
+        secret: identity.secret.clone(),
+        agents: start.agents.iter().map(|(agent, _)| agent.0).collect::<IdSet>(),
+        parent: identity.own,
+        attempt: start.attempt,
+        addresses,
+        welcome_timeout_ms: start.session.start_timeout_ms,
+    }
+}

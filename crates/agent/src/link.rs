@@ -1,0 +1,364 @@
+//! One connection: from the first byte of a handshake to the last one of a channel.
+
+use std::io;
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use engine::{Input, LinkId};
+use model::{AgentId, Time};
+use os::net::{self, LinkTimes};
+use os::stream::{self, WriteOutcome};
+use os::{Interest, Ready};
+use wire::{
+    Channel, ChannelError, Established, Frame, FrameError, Handshake, Inbox, Message, Outbox,
+};
+
+use crate::reactor::{Reactor, Shared, Watched};
+use crate::source::Source;
+
+/// Sealed bytes that are made for one write: a record, so that the cipher runs well and a link that
+/// is stuck holds little.
+const SEALED_BYTES: usize = 64 * 1024;
+
+/// The kernel's probes on an idle link, so that a cut one is noticed while nobody has anything to
+/// say and no process wakes for it.
+const PROBE: Duration = Duration::from_secs(2);
+
+/// Why a connection is over.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LinkError {
+    /// The peer closed it.
+    #[error("connection closed")]
+    Closed,
+    /// The network or the peer's end.
+    #[error("{0}")]
+    Io(io::Error),
+    /// The peer is none of the session, or its bytes are garbled.
+    #[error("{0}")]
+    Channel(ChannelError),
+    /// Its frames are no messages.
+    #[error("{0}")]
+    Frame(FrameError),
+    /// A message of ours does not fit into a frame.
+    #[error("message cannot be sent: {0}")]
+    Unsendable(FrameError),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    watched: Watched,
+    state: State,
+    outbox: Outbox,
+    /// Bytes that are ready to go but that the socket did not take.
+    unsent: Vec<u8>,
+    /// How many of them have gone.
+    sent: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The connection is not there yet; what to say once it is.
+    Connecting(Handshake),
+    /// The peer has yet to prove itself.
+    Proving(Handshake),
+    /// It has.
+    Up { channel: Channel, inbox: Inbox },
+    /// All was sent and the peer told so; it has yet to close.
+    Draining,
+    /// Closing: what is queued goes, what comes is dropped.
+    Closing(Channel),
+    /// Failed.
+    Broken,
+}
+
+/// What became of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Progress {
+    /// Nothing that others must know.
+    Same,
+    /// The peer has proven to be this agent.
+    Proven(AgentId),
+    /// We closed it, and it is done.
+    Done,
+}
+
+impl Link {
+    /// A connection that was begun with `net::connect`.
+    pub(crate) fn connecting(
+        reactor: &Reactor,
+        id: LinkId,
+        fd: OwnedFd,
+        handshake: Handshake,
+    ) -> io::Result<Link> {
+        Link::new(reactor, id, fd, State::Connecting(handshake), Interest::WRITE)
+    }
+
+    /// A connection that was accepted.
+    pub(crate) fn accepted(
+        reactor: &Reactor,
+        id: LinkId,
+        fd: OwnedFd,
+        handshake: Handshake,
+    ) -> io::Result<Link> {
+        net::set_link_options(&fd, &times(None))?;
+        Link::new(reactor, id, fd, State::Proving(handshake), Interest::READ)
+    }
+
+    fn new(
+        reactor: &Reactor,
+        id: LinkId,
+        fd: OwnedFd,
+        state: State,
+        interest: Interest,
+    ) -> io::Result<Link> {
+        let mut watched = Watched::new(fd, Source::Link(id));
+        watched.wait_for(&reactor.poller, Some(interest))?;
+        Ok(Link { watched, state, outbox: Outbox::new(), unsent: Vec::new(), sent: 0 })
+    }
+
+    /// Whether the engine knows of it.
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.state, State::Up { .. })
+    }
+
+    /// Whether the peer has not proven itself.
+    pub(crate) fn is_unproven(&self) -> bool {
+        matches!(self.state, State::Connecting(_) | State::Proving(_))
+    }
+
+    /// Queues a frame. Flush at the end of the turn.
+    pub(crate) fn push(&mut self, frame: Frame) {
+        if self.is_up() {
+            self.outbox.push_frame(frame);
+        }
+    }
+
+    /// Sends no more than what is queued. Flush at the end of the turn.
+    pub(crate) fn close(&mut self) {
+        self.state = match mem::replace(&mut self.state, State::Broken) {
+            State::Up { channel, .. } => State::Closing(channel),
+            other => other,
+        };
+    }
+
+    /// Handles a socket that is ready.
+    pub(crate) fn on_ready(
+        &mut self,
+        reactor: &mut Reactor,
+        id: LinkId,
+        ready: Ready,
+    ) -> Result<Progress, LinkError> {
+        if matches!(self.state, State::Connecting(_)) {
+            if !ready.writable && !ready.hangup {
+                return Ok(Progress::Same);
+            }
+            self.on_connected(reactor)?;
+        }
+        let mut progress = Progress::Same;
+        if ready.readable {
+            progress = self.receive(reactor, id)?;
+        }
+        if ready.writable && progress == Progress::Same {
+            progress = self.flush(reactor, &mut Vec::new())?;
+        }
+        Ok(progress)
+    }
+
+    /// Writes what can be written, sealed in `scratch`, and waits for room for the rest.
+    pub(crate) fn flush(
+        &mut self,
+        reactor: &Reactor,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Progress, LinkError> {
+        let is_empty = self.write_all(scratch)?;
+        if is_empty && let State::Closing(_) = self.state {
+            return self.drain(reactor);
+        }
+        self.update_interest(reactor, !is_empty)?;
+        Ok(Progress::Same)
+    }
+
+    /// Has the kernel break the connection when the peer acknowledges nothing for so long.
+    pub(crate) fn set_timeout(&self, timeout_ms: Option<u32>) {
+        let _ = net::set_link_options(&self.watched, &times(timeout_ms)); // fails if it is broken
+    }
+
+    fn on_connected(&mut self, reactor: &Reactor) -> Result<(), LinkError> {
+        net::connect_result(&self.watched).map_err(LinkError::Io)?;
+        net::set_link_options(&self.watched, &times(None)).map_err(LinkError::Io)?;
+        self.state = match mem::replace(&mut self.state, State::Broken) {
+            State::Connecting(handshake) => State::Proving(handshake),
+            other => other,
+        };
+        self.send_handshake(reactor)
+    }
+
+    fn send_handshake(&mut self, reactor: &Reactor) -> Result<(), LinkError> {
+        if let State::Proving(handshake) = &mut self.state {
+            while let Some(bytes) = handshake.poll_send() {
+                self.unsent.extend_from_slice(&bytes);
+            }
+        }
+        let is_empty = self.write_unsent()?;
+        self.update_interest(reactor, !is_empty)
+    }
+
+    /// Reads once.
+    fn receive(&mut self, reactor: &mut Reactor, id: LinkId) -> Result<Progress, LinkError> {
+        let bytes = match reactor.read_shared(&self.watched).map_err(LinkError::Io)? {
+            Shared::Data(bytes) => bytes,
+            Shared::WouldBlock => return Ok(Progress::Same),
+            Shared::Eof if matches!(self.state, State::Draining) => return Ok(Progress::Done),
+            Shared::Eof => return Err(LinkError::Closed),
+        };
+        match &mut self.state {
+            State::Up { channel, inbox } => {
+                inbox.push(channel, bytes).map_err(LinkError::Channel)?;
+                report_messages(reactor, inbox, id)?;
+                Ok(Progress::Same)
+            }
+            State::Proving(handshake) => {
+                let heard = handshake.on_bytes(bytes).map_err(LinkError::Channel);
+                self.send_handshake(reactor)?;
+                heard?;
+                Ok(self.proven())
+            }
+            State::Closing(_) | State::Draining | State::Connecting(_) | State::Broken => {
+                Ok(Progress::Same)
+            }
+        }
+    }
+
+    /// Reports messages that came together with the handshake's last bytes.
+    pub(crate) fn report_early(
+        &mut self,
+        reactor: &mut Reactor,
+        id: LinkId,
+    ) -> Result<(), LinkError> {
+        match &mut self.state {
+            State::Up { inbox, .. } => report_all(reactor, inbox, id).map(|_| ()),
+            State::Connecting(_)
+            | State::Proving(_)
+            | State::Draining
+            | State::Closing(_)
+            | State::Broken => Ok(()),
+        }
+    }
+
+    fn proven(&mut self) -> Progress {
+        let State::Proving(handshake) = &mut self.state else { return Progress::Same };
+        let Some(Established { channel, inbox, peer, .. }) = handshake.poll_established() else {
+            return Progress::Same;
+        };
+        self.state = State::Up { channel, inbox };
+        Progress::Proven(peer)
+    }
+
+    /// Returns whether everything is written.
+    fn write_all(&mut self, scratch: &mut Vec<u8>) -> Result<bool, LinkError> {
+        while self.write_unsent()? {
+            let channel = match &mut self.state {
+                State::Up { channel, .. } | State::Closing(channel) => channel,
+                State::Connecting(_) | State::Proving(_) | State::Draining | State::Broken => {
+                    return Ok(true);
+                }
+            };
+            if self.outbox.is_empty() {
+                return Ok(true);
+            }
+            scratch.clear();
+            self.outbox.fill(channel, scratch, SEALED_BYTES).map_err(LinkError::Channel)?;
+            let n = write(&self.watched, scratch)?;
+            if n < scratch.len() {
+                self.unsent.extend_from_slice(&scratch[n..]);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether nothing is left of what was sealed before.
+    fn write_unsent(&mut self) -> Result<bool, LinkError> {
+        while self.sent < self.unsent.len() {
+            match write(&self.watched, &self.unsent[self.sent..])? {
+                0 => return Ok(false),
+                n => self.sent += n,
+            }
+        }
+        (self.unsent, self.sent) = (Vec::new(), 0);
+        Ok(true)
+    }
+
+    /// All is written: says so, and waits for the peer to close. Closing at once could drop what the
+    /// kernel has yet to send, when something that nobody read had come meanwhile.
+    fn drain(&mut self, reactor: &Reactor) -> Result<Progress, LinkError> {
+        if net::shutdown_write(&self.watched).is_err() {
+            return Ok(Progress::Done);
+        }
+        self.state = match mem::replace(&mut self.state, State::Broken) {
+            State::Closing(_) => State::Draining,
+            other => other,
+        };
+        self.update_interest(reactor, false)?;
+        Ok(Progress::Same)
+    }
+
+    fn update_interest(&mut self, reactor: &Reactor, write: bool) -> Result<(), LinkError> {
+        let interest = Interest { read: true, write };
+        self.watched.wait_for(&reactor.poller, Some(interest)).map_err(LinkError::Io)
+    }
+}
+
+impl LinkError {
+    /// Whether the peer broke the protocol.
+    pub(crate) fn is_misbehaviour(&self) -> bool {
+        match self {
+            LinkError::Closed | LinkError::Io(_) | LinkError::Unsendable(_) => false,
+            LinkError::Channel(_) | LinkError::Frame(_) => true,
+        }
+    }
+}
+
+/// How long an unproven connection may take.
+pub(crate) const PROOF_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// When an unproven connection that begins at `now` is given up.
+pub(crate) fn proof_deadline(now: Time) -> Time {
+    now + PROOF_TIMEOUT
+}
+
+/// Returns how many bytes were taken, 0 when there is no room.
+fn write(watched: &Watched, bytes: &[u8]) -> Result<usize, LinkError> {
+    match stream::write(watched, bytes).map_err(LinkError::Io)? {
+        WriteOutcome::Data(n) => Ok(n),
+        WriteOutcome::WouldBlock => Ok(0),
+        WriteOutcome::Closed => Err(LinkError::Closed),
+    }
+}
+
+fn report_messages(reactor: &mut Reactor, inbox: &mut Inbox, id: LinkId) -> Result<(), LinkError> {
+    if !report_all(reactor, inbox, id)? {
+        reactor.report(Input::Alive(id));
+    }
+    Ok(())
+}
+
+/// Returns whether there were any.
+fn report_all(reactor: &mut Reactor, inbox: &mut Inbox, id: LinkId) -> Result<bool, LinkError> {
+    let mut any = false;
+    while let Some(message) = inbox.next_message().map_err(LinkError::Frame)? {
+        any = true;
+        report_message(reactor, id, message);
+    }
+    Ok(any)
+}
+
+fn report_message(reactor: &mut Reactor, link: LinkId, message: Message) {
+    reactor.report(Input::Message { link, message });
+}
+
+fn times(timeout_ms: Option<u32>) -> LinkTimes {
+    let unacknowledged_max = Duration::from_millis(u64::from(timeout_ms.unwrap_or(0)));
+    LinkTimes { keepalive_idle: PROBE, keepalive_interval: PROBE, unacknowledged_max }
+}

@@ -1,0 +1,305 @@
+//! All connections: to children that we let in, and to the parent that let us in.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use engine::{Input, LinkId};
+use model::{AgentId, Time};
+use os::net::{self, ListenError, Listener};
+use os::{Interest, Ready, machine};
+use wire::{Frame, Handshake, Message};
+
+use crate::identity::{self, Identity};
+use crate::link::{self, Link, LinkError, Progress};
+use crate::parent::Approach;
+use crate::reactor::Reactor;
+use crate::source::Source;
+
+/// Connections that are taken in one turn.
+const ACCEPTS_PER_TURN: usize = 64;
+
+/// Connections that have proven nothing: strangers may not use up our descriptors.
+const UNPROVEN_MAX: usize = 1024;
+
+/// How long to leave waiting connections in the kernel when descriptors have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// All connections of this process.
+#[derive(Debug)]
+pub(crate) struct Links {
+    identity: Identity,
+    listener: Option<Listener>,
+    /// Set while the listener is not waited for: until when.
+    paused: Option<Time>,
+    links: BTreeMap<LinkId, Link>,
+    next_id: u64,
+    /// Links with something new to send.
+    dirty: Vec<LinkId>,
+    /// When each accepted connection that has proven nothing is given up; in order of time.
+    unproven: Vec<(Time, LinkId)>,
+    /// The search for the parent, until it is found.
+    approach: Option<Approach>,
+    /// Where records are sealed; shared, since most links are idle.
+    scratch: Vec<u8>,
+}
+
+impl Links {
+    /// No connections yet.
+    pub(crate) fn new(identity: Identity) -> Links {
+        Links {
+            identity,
+            listener: None,
+            paused: None,
+            links: BTreeMap::new(),
+            next_id: 0,
+            dirty: Vec::new(),
+            unproven: Vec::new(),
+            approach: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Who we are.
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Where children reach us: every address of the machine. Listens from the first call on.
+    pub(crate) fn addresses(&mut self, reactor: &Reactor) -> Result<Vec<SocketAddr>, ListenError> {
+        let port = match &self.listener {
+            Some(listener) => listener.port(),
+            None => self.listen(reactor)?,
+        };
+        let addresses = machine::interface_addresses().unwrap_or_default();
+        Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
+    }
+
+    /// Looks for the parent at all of `addresses`.
+    pub(crate) fn approach(
+        &mut self,
+        now: Time,
+        reactor: &mut Reactor,
+        parent: AgentId,
+        attempt: u32,
+        addresses: Vec<SocketAddr>,
+    ) {
+        self.approach = Some(Approach::new(now, parent, attempt, addresses));
+        self.continue_approach(now, reactor);
+    }
+
+    /// Queues a message on some links, encoded once. [`Links::flush`] sends it.
+    pub(crate) fn send(&mut self, reactor: &mut Reactor, links: &[LinkId], message: &Message) {
+        let frame = match Frame::new(message) {
+            Ok(frame) => frame,
+            Err(error) => {
+                for id in links {
+                    self.down(reactor, *id, &LinkError::Unsendable(error.clone()));
+                }
+                return;
+            }
+        };
+        for id in links {
+            if let Some(link) = self.links.get_mut(id) {
+                link.push(frame.clone());
+                self.dirty.push(*id);
+            }
+        }
+    }
+
+    /// Has the kernel close a link whose peer acknowledges nothing for so long.
+    pub(crate) fn set_timeout(&mut self, id: LinkId, timeout_ms: Option<u32>) {
+        if let Some(link) = self.links.get(&id) {
+            link.set_timeout(timeout_ms);
+        }
+    }
+
+    /// Closes a link behind what is queued.
+    pub(crate) fn close(&mut self, id: LinkId) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.close();
+            self.dirty.push(id);
+        }
+    }
+
+    /// Closes all links behind what is queued.
+    pub(crate) fn close_all(&mut self) {
+        let ids: Vec<LinkId> = self.links.keys().copied().collect();
+        for id in ids {
+            self.close(id);
+        }
+    }
+
+    /// Whether no link is left that the engine knew of.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.links.values().all(Link::is_unproven)
+    }
+
+    /// Writes what was queued in this turn.
+    pub(crate) fn flush(&mut self, reactor: &mut Reactor) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.sort_unstable();
+        dirty.dedup();
+        for id in dirty.drain(..) {
+            if let Some(link) = self.links.get_mut(&id) {
+                let result = link.flush(reactor, &mut self.scratch);
+                self.settle(reactor, id, result);
+            }
+        }
+        if self.dirty.is_empty() {
+            self.dirty = dirty;
+        }
+    }
+
+    /// Handles a socket that is ready.
+    pub(crate) fn on_ready(&mut self, now: Time, reactor: &mut Reactor, id: LinkId, ready: Ready) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let result = link.on_ready(reactor, id, ready);
+        self.settle(reactor, id, result);
+        self.continue_approach(now, reactor);
+    }
+
+    /// Takes connections that wait.
+    pub(crate) fn on_listener(&mut self, now: Time, reactor: &mut Reactor) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(listener) = &self.listener else { return };
+            match listener.accept() {
+                Ok(None) => return,
+                // What cannot even be set up is not worth a word: the peer tries again.
+                Ok(Some((fd, _))) => {
+                    let _ = self.accept(now, reactor, fd);
+                }
+                Err(_) => return self.pause(now, reactor),
+            }
+        }
+    }
+
+    /// When to call [`Links::on_time`] at the latest.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        let unproven = self.unproven.first().map(|(at, _)| *at);
+        let approach = self.approach.as_ref().and_then(Approach::poll_timeout);
+        [unproven, approach, self.paused].into_iter().flatten().min()
+    }
+
+    /// Handles the passing of time.
+    pub(crate) fn on_time(&mut self, now: Time, reactor: &mut Reactor) {
+        while let Some(&(at, id)) = self.unproven.first()
+            && at <= now
+        {
+            self.unproven.remove(0);
+            if self.links.get(&id).is_some_and(Link::is_unproven) {
+                self.links.remove(&id);
+            }
+        }
+        if self.paused.is_some_and(|until| until <= now) {
+            self.paused = None;
+            self.watch_listener(reactor);
+        }
+        self.continue_approach(now, reactor);
+    }
+
+    fn listen(&mut self, reactor: &Reactor) -> Result<u16, ListenError> {
+        let listener = Listener::on_any_address(0)?;
+        let port = listener.port();
+        self.listener = Some(listener);
+        self.watch_listener(reactor);
+        Ok(port)
+    }
+
+    /// Should this fail, nobody can join, and each start ends at its deadline.
+    fn watch_listener(&self, reactor: &Reactor) {
+        if let Some(listener) = &self.listener {
+            let _ = reactor.poller.add(listener, Source::Listener.token(), Interest::READ);
+        }
+    }
+
+    fn pause(&mut self, now: Time, reactor: &Reactor) {
+        if let Some(listener) = &self.listener {
+            let _ = reactor.poller.remove(listener.as_fd()); // it was added
+            self.paused = Some(now + ACCEPT_PAUSE);
+        }
+    }
+
+    fn accept(&mut self, now: Time, reactor: &Reactor, fd: std::os::fd::OwnedFd) -> io::Result<()> {
+        self.unproven.retain(|(_, id)| self.links.get(id).is_some_and(Link::is_unproven));
+        if self.unproven.len() >= UNPROVEN_MAX {
+            let (_, oldest) = self.unproven.remove(0);
+            self.links.remove(&oldest);
+        }
+        let id = self.new_id();
+        let ephemeral = identity::ephemeral()?;
+        let handshake =
+            Handshake::responder(&self.identity.secret, self.identity.expected(), ephemeral);
+        self.links.insert(id, Link::accepted(reactor, id, fd, handshake)?);
+        self.unproven.push((link::proof_deadline(now), id));
+        Ok(())
+    }
+
+    fn new_id(&mut self) -> LinkId {
+        self.next_id += 1;
+        LinkId(self.next_id)
+    }
+
+    /// Draws the consequences of what a link has just done.
+    fn settle(&mut self, reactor: &mut Reactor, id: LinkId, result: Result<Progress, LinkError>) {
+        match result {
+            Ok(Progress::Same) => {}
+            Ok(Progress::Done) => {
+                self.links.remove(&id);
+            }
+            Ok(Progress::Proven(peer)) => self.up(reactor, id, peer),
+            Err(error) => self.down(reactor, id, &error),
+        }
+    }
+
+    fn up(&mut self, reactor: &mut Reactor, id: LinkId, peer: AgentId) {
+        if let Some(approach) = self.approach.take_if(|approach| approach.has(id)) {
+            for other in approach.others(id) {
+                self.links.remove(&other);
+            }
+        }
+        reactor.report(Input::LinkUp { link: id, peer });
+        if let Some(link) = self.links.get_mut(&id) {
+            let result = link.report_early(reactor, id).map(|()| Progress::Same);
+            self.settle(reactor, id, result);
+        }
+    }
+
+    fn down(&mut self, reactor: &mut Reactor, id: LinkId, error: &LinkError) {
+        let Some(link) = self.links.remove(&id) else { return };
+        if link.is_up() {
+            let misbehaved = error.is_misbehaviour();
+            reactor.report(Input::LinkDown { link: id, misbehaved, words: error.to_string() });
+        } else if let Some(approach) = &mut self.approach {
+            approach.on_failed(id, error);
+        }
+    }
+
+    fn continue_approach(&mut self, now: Time, reactor: &mut Reactor) {
+        while let Some(address) = self.approach.as_mut().and_then(|it| it.next_address(now)) {
+            let id = self.new_id();
+            let begun = self.connect(reactor, id, address);
+            let Some(approach) = &mut self.approach else { return };
+            match begun {
+                Ok(link) => {
+                    self.links.insert(id, link);
+                    approach.on_begun(id, address);
+                }
+                Err(error) => approach.on_not_begun(address, &error),
+            }
+        }
+        if let Some(words) = self.approach.take_if(|it| it.has_failed()).map(Approach::into_words) {
+            reactor.report(Input::ConnectFailed(words));
+        }
+    }
+
+    fn connect(&self, reactor: &Reactor, id: LinkId, address: SocketAddr) -> io::Result<Link> {
+        let Some(approach) = &self.approach else { return Err(io::ErrorKind::NotFound.into()) };
+        let preamble = self.identity.preamble(approach.parent(), approach.attempt());
+        let handshake =
+            Handshake::initiator(&self.identity.secret, preamble, identity::ephemeral()?);
+        Link::connecting(reactor, id, net::connect(address)?, handshake)
+    }
+}

@@ -1,0 +1,73 @@
+//! A descriptor that we write to as it takes it, and close when all is written.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytes::Bytes;
+use os::{Interest, Poller};
+
+use crate::byte_queue::{ByteQueue, FlushEnd, Flushed};
+use crate::reactor::Watched;
+use crate::source::Source;
+
+/// A writer's end. Drop it to close it.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    watched: Watched,
+    queue: ByteQueue,
+    reads_too: bool,
+    close_when_empty: bool,
+}
+
+impl Outgoing {
+    /// Takes `fd`, which must not block. `reads_too` when it is a socket that we also read from.
+    pub(crate) fn new(
+        poller: &Poller,
+        fd: OwnedFd,
+        source: Source,
+        reads_too: bool,
+    ) -> io::Result<Outgoing> {
+        let mut outgoing = Outgoing {
+            watched: Watched::new(fd, source),
+            queue: ByteQueue::default(),
+            reads_too,
+            close_when_empty: false,
+        };
+        outgoing.update_interest(poller)?;
+        Ok(outgoing)
+    }
+
+    /// The descriptor.
+    pub(crate) fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// Queues a piece. Flush afterwards.
+    pub(crate) fn push(&mut self, piece: Bytes) {
+        self.queue.push(piece);
+    }
+
+    /// Marks the end. Flush afterwards.
+    pub(crate) fn close_when_empty(&mut self) {
+        self.close_when_empty = true;
+    }
+
+    /// Whether the end is marked and reached: time to drop it.
+    pub(crate) fn is_done(&self) -> bool {
+        self.close_when_empty && self.queue.is_empty()
+    }
+
+    /// Writes what can be written, and waits for room for the rest.
+    pub(crate) fn flush(&mut self, poller: &Poller) -> io::Result<Flushed> {
+        let flushed = self.queue.flush(&self.watched)?;
+        if flushed.end != FlushEnd::Closed {
+            self.update_interest(poller)?;
+        }
+        Ok(flushed)
+    }
+
+    fn update_interest(&mut self, poller: &Poller) -> io::Result<()> {
+        let interest = Interest { read: self.reads_too, write: !self.queue.is_empty() };
+        self.watched.wait_for(poller, Some(interest))
+    }
+}

@@ -1,0 +1,327 @@
+//! One task: its process and the descriptors that it talks to us through.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use bytes::Bytes;
+use engine::{Input, PMI_FD};
+use model::{JobId, Rank};
+use os::machine::DescriptorLimit;
+use os::{Interest, Pid, Poller, Signal, SpawnSpec, stream};
+use wire::Stream;
+
+use crate::byte_queue::FlushEnd;
+use crate::command::Command;
+use crate::convert;
+use crate::outgoing::Outgoing;
+use crate::reactor::{Chunk, Reactor, Watched};
+use crate::source::{Source, TaskPart};
+
+/// Descriptors of ours for one task, while it starts: two for each of three pipes and the PMI
+/// connection, and a pidfd. Half of them stay.
+const DESCRIPTORS_PER_TASK: u64 = 9;
+
+/// A task that was created.
+#[derive(Debug)]
+pub(crate) struct Task {
+    job: JobId,
+    rank: Rank,
+    pid: Pid,
+    is_running: bool,
+    output: [Option<Watched>; 2],
+    stdin: Option<Outgoing>,
+    pmi: Option<Outgoing>,
+}
+
+/// Why a task could not be created.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TaskError {
+    /// No pipe or socket could be made for it.
+    #[error("open pipes for a task")]
+    Pipes(#[source] io::Error),
+    /// Its process could not be created.
+    #[error(transparent)]
+    Spawn(os::SpawnError),
+}
+
+/// What a task is created from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskSpec<'a> {
+    /// Its job.
+    pub(crate) job: JobId,
+    /// Its number.
+    pub(crate) rank: Rank,
+    /// The job's command.
+    pub(crate) command: &'a Command,
+    /// Its own variables.
+    pub(crate) env: &'a [CString],
+    /// Whether standard input is a pipe.
+    pub(crate) stdin: bool,
+    /// What is standard input otherwise.
+    pub(crate) null: BorrowedFd<'a>,
+    /// The limit that the task gets back.
+    pub(crate) descriptors: &'a DescriptorLimit,
+}
+
+impl Task {
+    /// Creates the process, in a process group of its own.
+    pub(crate) fn spawn(poller: &Poller, spec: &TaskSpec<'_>) -> Result<Task, TaskError> {
+        let pipes = Pipes::open(spec.stdin).map_err(TaskError::Pipes)?;
+        let mut os_spec =
+            SpawnSpec::new(spec.command.program(), spec.command.argv(), spec.command.env(spec.env));
+        os_spec.dir = Some(spec.command.dir());
+        let stdin = pipes.stdin.as_ref().map_or(spec.null, |pipe| pipe.read.as_fd());
+        os_spec.fds =
+            [Some(stdin), Some(pipes.stdout.write.as_fd()), Some(pipes.stderr.write.as_fd())];
+        os_spec.extra_fds = vec![(pipes.pmi.1.as_fd(), PMI_FD)];
+        os_spec.process_group = true;
+        os_spec.descriptors_max = (spec.descriptors.before != spec.descriptors.now)
+            .then_some(spec.descriptors.before);
+        os_spec.parent_death_signal = Some(Signal::KILL);
+        let child = os::spawn(&os_spec).map_err(TaskError::Spawn)?;
+        let (job, rank) = (spec.job, spec.rank);
+        let watched = |fd, part| Watched::new(fd, Source::Task(job, rank, part));
+        let mut task = Task {
+            job,
+            rank,
+            pid: child.pid,
+            is_running: true,
+            output: [
+                Some(watched(pipes.stdout.read, TaskPart::Output(Stream::Stdout))),
+                Some(watched(pipes.stderr.read, TaskPart::Output(Stream::Stderr))),
+            ],
+            stdin: None,
+            pmi: None,
+        };
+        let stdin = pipes.stdin.map(|pipe| pipe.write);
+        match task.watch(poller, stdin, pipes.pmi.0) {
+            Ok(()) => Ok(task),
+            Err(source) => {
+                let _ = os::process::kill(task.pid, Signal::KILL); // reaped with the strays
+                Err(TaskError::Pipes(source))
+            }
+        }
+    }
+
+    /// Its process number.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Sends `signal` to its process group, while its leader is not reaped: later the number may be
+    /// another's.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.is_running {
+            let _ = os::process::kill_group(self.pid, signal); // gone is fine
+        }
+    }
+
+    /// Whether nothing can be heard from it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        !self.is_running && self.output.iter().all(Option::is_none) && self.pmi.is_none()
+    }
+
+    /// Reads its output, or leaves it in the kernel.
+    pub(crate) fn read_output(&mut self, reactor: &mut Reactor, on: bool) {
+        let interest = on.then_some(Interest::READ);
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let Some(output) = &mut self.output[index(stream)] else { continue };
+            if output.wait_for(&reactor.poller, interest).is_err() {
+                self.output_ended(reactor, stream);
+            }
+        }
+    }
+
+    /// Queues standard input and writes what it takes.
+    pub(crate) fn write_stdin(&mut self, reactor: &mut Reactor, data: Bytes) {
+        match &mut self.stdin {
+            Some(stdin) => stdin.push(data),
+            None => return,
+        }
+        self.flush_stdin(reactor);
+    }
+
+    /// Closes standard input behind what is queued.
+    pub(crate) fn close_stdin(&mut self, reactor: &mut Reactor) {
+        if let Some(stdin) = &mut self.stdin {
+            stdin.close_when_empty();
+            self.flush_stdin(reactor);
+        }
+    }
+
+    /// Queues bytes for its PMI client and writes what it takes.
+    pub(crate) fn write_pmi(&mut self, reactor: &mut Reactor, data: Bytes) {
+        match &mut self.pmi {
+            Some(pmi) => pmi.push(data),
+            None => return,
+        }
+        self.flush_pmi(reactor);
+    }
+
+    /// Closes the PMI connection behind what is queued.
+    pub(crate) fn close_pmi(&mut self, reactor: &mut Reactor) {
+        if let Some(pmi) = &mut self.pmi {
+            pmi.close_when_empty();
+            self.flush_pmi(reactor);
+        }
+    }
+
+    /// Handles a descriptor that is ready.
+    pub(crate) fn on_ready(&mut self, reactor: &mut Reactor, part: TaskPart, ready: os::Ready) {
+        match part {
+            TaskPart::Stdin => self.on_stdin(reactor, ready),
+            TaskPart::Output(stream) => self.on_output(reactor, stream),
+            TaskPart::Pmi => self.on_pmi(reactor, ready),
+        }
+    }
+
+    /// Handles the end of the process.
+    pub(crate) fn on_reaped(&mut self, reactor: &mut Reactor, status: os::ExitStatus) {
+        self.is_running = false;
+        let (job, rank) = (self.job, self.rank);
+        reactor.report(Input::TaskExited { job, rank, status: convert::status(status) });
+    }
+
+    fn watch(&mut self, poller: &Poller, stdin: Option<OwnedFd>, pmi: OwnedFd) -> io::Result<()> {
+        for output in self.output.iter_mut().flatten() {
+            output.wait_for(poller, Some(Interest::READ))?;
+        }
+        let source = |part| Source::Task(self.job, self.rank, part);
+        if let Some(fd) = stdin {
+            self.stdin = Some(Outgoing::new(poller, fd, source(TaskPart::Stdin), false)?);
+        }
+        self.pmi = Some(Outgoing::new(poller, pmi, source(TaskPart::Pmi), true)?);
+        Ok(())
+    }
+
+    fn on_stdin(&mut self, reactor: &mut Reactor, ready: os::Ready) {
+        if ready.hangup {
+            self.stdin_closed(reactor);
+        } else {
+            self.flush_stdin(reactor);
+        }
+    }
+
+    fn on_output(&mut self, reactor: &mut Reactor, stream: Stream) {
+        let (job, rank) = (self.job, self.rank);
+        let Some(output) = &self.output[index(stream)] else { return };
+        match reactor.read(output) {
+            Ok(Chunk::Data(data)) => {
+                reactor.report(Input::TaskOutput { job, rank, stream, data });
+            }
+            Ok(Chunk::WouldBlock) => {}
+            Ok(Chunk::Eof) | Err(_) => self.output_ended(reactor, stream),
+        }
+    }
+
+    fn output_ended(&mut self, reactor: &mut Reactor, stream: Stream) {
+        self.output[index(stream)] = None;
+        reactor.report(Input::TaskOutputEnd { job: self.job, rank: self.rank, stream });
+    }
+
+    fn on_pmi(&mut self, reactor: &mut Reactor, ready: os::Ready) {
+        if ready.writable {
+            self.flush_pmi(reactor);
+        }
+        let Some(pmi) = &self.pmi else { return };
+        if !ready.readable {
+            return;
+        }
+        let (job, rank) = (self.job, self.rank);
+        match reactor.read(pmi.watched()) {
+            Ok(Chunk::Data(data)) => reactor.report(Input::TaskPmi { job, rank, data }),
+            Ok(Chunk::WouldBlock) => {}
+            Ok(Chunk::Eof) | Err(_) => self.pmi_closed(reactor),
+        }
+    }
+
+    fn flush_stdin(&mut self, reactor: &mut Reactor) {
+        let Some(stdin) = &mut self.stdin else { return };
+        let Ok(flushed) = stdin.flush(&reactor.poller) else {
+            return self.stdin_closed(reactor);
+        };
+        if flushed.bytes > 0 {
+            let bytes = u32::try_from(flushed.bytes).unwrap_or(u32::MAX);
+            let (job, rank) = (self.job, self.rank);
+            reactor.report(Input::TaskInputWritten { job, rank, bytes });
+        }
+        if stdin.is_done() {
+            self.stdin = None;
+        } else if flushed.end == FlushEnd::Closed {
+            self.stdin_closed(reactor);
+        }
+    }
+
+    fn stdin_closed(&mut self, reactor: &mut Reactor) {
+        self.stdin = None;
+        reactor.report(Input::TaskInputClosed { job: self.job, rank: self.rank });
+    }
+
+    fn flush_pmi(&mut self, reactor: &mut Reactor) {
+        let Some(pmi) = &mut self.pmi else { return };
+        match pmi.flush(&reactor.poller) {
+            Ok(_) if pmi.is_done() => self.pmi = None,
+            // A client that is gone may have left bytes to read: the read finds the end.
+            Ok(_) => {}
+            Err(_) => self.pmi_closed(reactor),
+        }
+    }
+
+    fn pmi_closed(&mut self, reactor: &mut Reactor) {
+        self.pmi = None;
+        reactor.report(Input::TaskPmiClosed { job: self.job, rank: self.rank });
+    }
+}
+
+impl TaskError {
+    /// The error number, and what failed in words, with the limit when one was reached.
+    pub(crate) fn into_parts(self, descriptors: &DescriptorLimit) -> (i32, String) {
+        let words = self.to_string();
+        let errno = match self {
+            TaskError::Pipes(source) => source.raw_os_error().unwrap_or_default(),
+            TaskError::Spawn(error) => convert::spawn_errno(&error),
+        };
+        if errno != rustix::io::Errno::MFILE.raw_os_error() {
+            return (errno, words);
+        }
+        let limit = descriptors.now;
+        let need = DESCRIPTORS_PER_TASK;
+        (errno, format!("{words}: {limit} descriptors are allowed, and a task needs {need}"))
+    }
+}
+
+/// Both ends of everything that connects us with a task that starts.
+struct Pipes {
+    stdin: Option<stream::Pipe>,
+    stdout: stream::Pipe,
+    stderr: stream::Pipe,
+    pmi: (OwnedFd, OwnedFd),
+}
+
+impl Pipes {
+    /// Our ends do not block, the task's do.
+    fn open(with_stdin: bool) -> io::Result<Pipes> {
+        let stdin = with_stdin.then(stream::pipe).transpose()?;
+        let pipes = Pipes {
+            stdin,
+            stdout: stream::pipe()?,
+            stderr: stream::pipe()?,
+            pmi: stream::socket_pair()?,
+        };
+        if let Some(stdin) = &pipes.stdin {
+            stream::set_nonblocking(&stdin.write)?;
+        }
+        for ours in [&pipes.stdout.read, &pipes.stderr.read, &pipes.pmi.0] {
+            stream::set_nonblocking(ours)?;
+        }
+        Ok(pipes)
+    }
+}
+
+fn index(stream: Stream) -> usize {
+    match stream {
+        Stream::Stdout => 0,
+        Stream::Stderr => 1,
+    }
+}

@@ -1,0 +1,174 @@
+//! The tasks on this node, and the commands that they are created from.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::{Input, Spawn};
+use model::{AgentId, JobId, Rank};
+use os::machine::DescriptorLimit;
+use os::{ExitStatus, Pid, Ready, Signal};
+use rustix::fs::{Mode, OFlags};
+use wire::{JobFault, JobSpec};
+
+use crate::command::{self, Command};
+use crate::reactor::Reactor;
+use crate::source::TaskPart;
+use crate::task::{Task, TaskSpec};
+
+/// All tasks that anything can still be heard from.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    agent: AgentId,
+    descriptors: DescriptorLimit,
+    commands: BTreeMap<JobId, Result<Command, JobFault>>,
+    tasks: BTreeMap<(JobId, Rank), Task>,
+    /// Which task a process is, while it runs.
+    by_pid: BTreeMap<Pid, (JobId, Rank)>,
+    /// What tasks without standard input read; opened once.
+    null: Option<Rc<OwnedFd>>,
+}
+
+impl Tasks {
+    /// No tasks yet. They get the descriptor limit that we were started with.
+    pub(crate) fn new(agent: AgentId, descriptors: DescriptorLimit) -> Tasks {
+        Tasks {
+            agent,
+            descriptors,
+            commands: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            by_pid: BTreeMap::new(),
+            null: None,
+        }
+    }
+
+    /// Looks a job's command up, and says what keeps it from running here.
+    pub(crate) fn prepare(&mut self, reactor: &mut Reactor, spec: &Arc<JobSpec>) {
+        let prepared = self.command(spec);
+        let fault = prepared.as_ref().err().cloned();
+        reactor.report(Input::Prepared { job: spec.job, fault });
+    }
+
+    /// Creates a task and says how it went.
+    pub(crate) fn spawn(&mut self, reactor: &mut Reactor, spawn: &Spawn) {
+        let (job, rank) = (spawn.job.job, spawn.rank);
+        let result = match self.create(reactor, spawn) {
+            Ok(task) => {
+                let pid = task.pid();
+                self.by_pid.insert(pid, (job, rank));
+                self.tasks.insert((job, rank), task);
+                Ok(pid.unsigned_abs())
+            }
+            Err(error) => Err(error),
+        };
+        reactor.report(Input::Spawned { job, rank, result });
+    }
+
+    /// A task, unless all is over with it.
+    pub(crate) fn get(&mut self, job: JobId, rank: Rank) -> Option<&mut Task> {
+        self.tasks.get_mut(&(job, rank))
+    }
+
+    /// Reads what all tasks write, or leaves it in the kernel.
+    pub(crate) fn read_output(&mut self, reactor: &mut Reactor, on: bool) {
+        for task in self.tasks.values_mut() {
+            task.read_output(reactor, on);
+        }
+    }
+
+    /// Sends a signal to all tasks of a job.
+    pub(crate) fn signal(&self, job: JobId, signal: Signal) {
+        for ((_, _), task) in self.of_job(job) {
+            task.signal(signal);
+        }
+    }
+
+    /// Handles a task's descriptor that is ready.
+    pub(crate) fn on_ready(
+        &mut self,
+        reactor: &mut Reactor,
+        (job, rank): (JobId, Rank),
+        part: TaskPart,
+        ready: Ready,
+    ) {
+        if let Some(task) = self.tasks.get_mut(&(job, rank)) {
+            task.on_ready(reactor, part, ready);
+            self.forget_if_over(job, rank);
+        }
+    }
+
+    /// Handles the end of a process that may be a task's. Returns whether it was.
+    pub(crate) fn on_reaped(
+        &mut self,
+        reactor: &mut Reactor,
+        pid: Pid,
+        status: ExitStatus,
+    ) -> bool {
+        let Some((job, rank)) = self.by_pid.remove(&pid) else { return false };
+        if let Some(task) = self.tasks.get_mut(&(job, rank)) {
+            task.on_reaped(reactor, status);
+            self.forget_if_over(job, rank);
+        }
+        true
+    }
+
+    fn forget_if_over(&mut self, job: JobId, rank: Rank) {
+        if self.tasks.get(&(job, rank)).is_some_and(Task::is_over) {
+            self.tasks.remove(&(job, rank));
+        }
+    }
+
+    fn of_job(&self, job: JobId) -> impl Iterator<Item = (&(JobId, Rank), &Task)> {
+        self.tasks.range((job, Rank(0))..=(job, Rank(u32::MAX)))
+    }
+
+    fn command(&mut self, spec: &Arc<JobSpec>) -> &Result<Command, JobFault> {
+        let agent = self.agent;
+        self.commands.entry(spec.job).or_insert_with(|| Command::prepare(spec, agent))
+    }
+
+    fn create(&mut self, reactor: &mut Reactor, spawn: &Spawn) -> Result<Task, (i32, String)> {
+        let null = self.null().map_err(|error| {
+            (error.raw_os_error().unwrap_or_default(), "open /dev/null".to_owned())
+        })?;
+        let env = command::c_strings(&spawn.env);
+        let descriptors = self.descriptors;
+        let command = match self.command(&spawn.job) {
+            Ok(command) => command,
+            Err(fault) => return Err(fault_parts(fault)),
+        };
+        let spec = TaskSpec {
+            job: spawn.job.job,
+            rank: spawn.rank,
+            command,
+            env: &env,
+            stdin: spawn.stdin,
+            null: null.as_fd(),
+            descriptors: &descriptors,
+        };
+        Task::spawn(&reactor.poller, &spec).map_err(|error| error.into_parts(&descriptors))
+    }
+
+    fn null(&mut self) -> io::Result<Rc<OwnedFd>> {
+        if let Some(null) = &self.null {
+            return Ok(Rc::clone(null));
+        }
+        let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Rc::clone(self.null.insert(Rc::new(null))))
+    }
+}
+
+fn fault_parts(fault: &JobFault) -> (i32, String) {
+    match fault {
+        JobFault::Program { errno, words, .. } | JobFault::Directory { errno, words, .. } => {
+            (*errno, words.clone())
+        }
+        JobFault::Spawn { .. }
+        | JobFault::Task { .. }
+        | JobFault::Unfinalized { .. }
+        | JobFault::Abort { .. }
+        | JobFault::Pmi { .. } => (0, "prepare the job".to_owned()),
+    }
+}

@@ -1,0 +1,228 @@
+//! The user's standard output and error, written as their readers take it.
+//!
+//! The loop must not block on a slow reader, but the open files are not ours alone: `O_NONBLOCK`
+//! set on them would be seen by the shell and by every other process of the pipeline. So a pipe or
+//! terminal is opened once more through `/proc`, which gives an open file of our own that need not
+//! block. Where that is not allowed (another user's pipe, a socket), the poller is asked before each
+//! write, and a write is so short that what is ready takes it whole.
+//! Regular files do not make us wait long enough to matter.
+//!
+//! When both go to the same place, they share one queue, so that no line is torn by the other
+//! stream's.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use bytes::{Buf, Bytes};
+use engine::Input;
+use os::poller::PollError;
+use os::stream::{self, WriteOutcome};
+use os::{Interest, Poller};
+use rustix::fs::{FileType, Mode, OFlags};
+use wire::Stream;
+
+use crate::reactor::Reactor;
+use crate::source::Source;
+
+/// What a descriptor that is ready takes without blocking: a pipe that is ready has a page free.
+const SURE_BYTES: usize = 4096;
+
+/// Both outputs.
+#[derive(Debug)]
+pub(crate) struct UserOutput {
+    lanes: [Lane; 2],
+    /// Whether both streams go through the first lane.
+    is_shared: bool,
+}
+
+/// One place that output goes to.
+#[derive(Debug)]
+struct Lane {
+    stream: Stream,
+    door: Door,
+    queue: VecDeque<Piece>,
+    is_watched: bool,
+    /// Set when the reader is gone: what comes is dropped.
+    error: Option<io::Error>,
+}
+
+/// How bytes leave.
+#[derive(Debug)]
+enum Door {
+    /// An open file of our own, which does not block.
+    Own(OwnedFd),
+    /// A regular file.
+    File,
+    /// Anything else: ask, then write little.
+    Careful,
+}
+
+#[derive(Debug)]
+struct Piece {
+    data: Bytes,
+    /// Bytes of a task's output that it stands for.
+    credit: u32,
+}
+
+impl UserOutput {
+    /// Looks at what the two descriptors are.
+    pub(crate) fn new() -> UserOutput {
+        UserOutput {
+            lanes: [Lane::new(Stream::Stdout), Lane::new(Stream::Stderr)],
+            is_shared: same_file(),
+        }
+    }
+
+    /// Queues a piece that stands for `credit` bytes of a task's output. Flush afterwards.
+    pub(crate) fn push(&mut self, stream: Stream, data: Bytes, credit: u32) {
+        self.lane(stream).queue.push_back(Piece { data, credit });
+    }
+
+    /// Writes what can be written of both.
+    pub(crate) fn flush(&mut self, reactor: &mut Reactor) {
+        for lane in &mut self.lanes {
+            if !lane.is_watched {
+                lane.flush(reactor, false);
+            }
+        }
+    }
+
+    /// Handles a descriptor that takes bytes again.
+    pub(crate) fn on_ready(&mut self, reactor: &mut Reactor, stream: Stream) {
+        self.lane(stream).flush(reactor, true);
+    }
+
+    /// Whether all is written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.queue.is_empty())
+    }
+
+    /// Why a stream could not be written to the end, if so.
+    pub(crate) fn take_error(&mut self) -> Option<(Stream, io::Error)> {
+        self.lanes.iter_mut().find_map(|lane| Some((lane.stream, lane.error.take()?)))
+    }
+
+    fn lane(&mut self, stream: Stream) -> &mut Lane {
+        match stream {
+            Stream::Stderr if !self.is_shared => &mut self.lanes[1],
+            Stream::Stdout | Stream::Stderr => &mut self.lanes[0],
+        }
+    }
+}
+
+impl Lane {
+    fn new(stream: Stream) -> Lane {
+        let door = Door::of(stream);
+        Lane { stream, door, queue: VecDeque::new(), is_watched: false, error: None }
+    }
+
+    fn flush(&mut self, reactor: &mut Reactor, mut is_ready: bool) {
+        let mut credit = 0;
+        while let Some(piece) = self.queue.front_mut() {
+            if self.error.is_some() || piece.data.is_empty() {
+                credit += piece.credit;
+                self.queue.pop_front();
+                continue;
+            }
+            match self.door.write(self.stream, &piece.data, is_ready) {
+                Ok(WriteOutcome::Data(n)) => piece.data.advance(n),
+                Ok(WriteOutcome::WouldBlock) => break,
+                Ok(WriteOutcome::Closed) => self.fail(reactor, io::ErrorKind::BrokenPipe.into()),
+                Err(error) => self.fail(reactor, error),
+            }
+            is_ready = false;
+        }
+        if credit > 0 {
+            reactor.report(Input::OutputWritten(credit));
+        }
+        self.watch(&reactor.poller);
+    }
+
+    fn fail(&mut self, reactor: &mut Reactor, error: io::Error) {
+        self.error = Some(error);
+        reactor.report(Input::OutputClosed(self.stream));
+    }
+
+    /// Waits for room exactly while something is queued.
+    fn watch(&mut self, poller: &Poller) {
+        let wanted = !self.queue.is_empty();
+        if wanted == self.is_watched {
+            return;
+        }
+        let fd = self.door.fd(self.stream);
+        let done = if wanted {
+            let token = Source::UserOutput(self.stream).token();
+            poller.add(fd, token, Interest::WRITE)
+        } else {
+            poller.remove(fd).map_err(PollError::Os)
+        };
+        self.is_watched = wanted && done.is_ok();
+    }
+}
+
+impl Door {
+    fn of(stream: Stream) -> Door {
+        match file_type(stream) {
+            Some(FileType::RegularFile | FileType::Directory) => Door::File,
+            Some(FileType::Fifo | FileType::CharacterDevice) => {
+                reopen(stream).map_or(Door::Careful, Door::Own)
+            }
+            Some(_) | None => Door::Careful,
+        }
+    }
+
+    /// Writes once. `is_ready` when the poller has just said so.
+    fn write(&self, stream: Stream, data: &[u8], is_ready: bool) -> io::Result<WriteOutcome> {
+        match self {
+            Door::Own(fd) => stream::write(fd, data),
+            Door::File => stream::write(standard(stream), data),
+            Door::Careful if is_ready || takes_bytes(standard(stream)) => {
+                stream::write(standard(stream), &data[..data.len().min(SURE_BYTES)])
+            }
+            Door::Careful => Ok(WriteOutcome::WouldBlock),
+        }
+    }
+
+    fn fd(&self, stream: Stream) -> BorrowedFd<'_> {
+        match self {
+            Door::Own(fd) => fd.as_fd(),
+            Door::File | Door::Careful => standard(stream),
+        }
+    }
+}
+
+fn standard(stream: Stream) -> BorrowedFd<'static> {
+    match stream {
+        Stream::Stdout => rustix::stdio::stdout(),
+        Stream::Stderr => rustix::stdio::stderr(),
+    }
+}
+
+fn file_type(stream: Stream) -> Option<FileType> {
+    let stat = rustix::fs::fstat(standard(stream)).ok()?;
+    Some(FileType::from_raw_mode(stat.st_mode))
+}
+
+fn same_file() -> bool {
+    let identity =
+        |stream| rustix::fs::fstat(standard(stream)).map(|stat| (stat.st_dev, stat.st_ino));
+    let (stdout, stderr) = (identity(Stream::Stdout), identity(Stream::Stderr));
+    stdout.is_ok() && stdout == stderr
+}
+
+fn reopen(stream: Stream) -> Option<OwnedFd> {
+    let path = match stream {
+        Stream::Stdout => "/proc/self/fd/1",
+        Stream::Stderr => "/proc/self/fd/2",
+    };
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).ok()
+}
+
+fn takes_bytes(fd: BorrowedFd<'_>) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::new(&fd, PollFlags::OUT)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&at_once)).is_ok_and(|n| n > 0)
+}

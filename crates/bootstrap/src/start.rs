@@ -1,0 +1,157 @@
+//! Runs a bootstrap command as a helper: in a session of its own, so that `^C` at the terminal
+//! does not reach it, and with three pipes.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use os::stream::{self, Pipe, WriteOutcome};
+use os::{Child, ResolveError, Signal, SpawnError, SpawnSpec};
+
+use crate::Command;
+
+/// A bootstrap command that runs. Our ends of its pipes do not block.
+///
+/// When the process has ended, take what its pipes hold and close them; do not wait for their
+/// end, since something that it left behind may hold them.
+#[derive(Debug)]
+pub struct Helper {
+    /// The process. Its end is a sign that the agent has ended too.
+    pub child: Child,
+    /// Keep it open as long as the agent shall live; `None` for bulk bootstrappers.
+    pub stdin: Option<OwnedFd>,
+    /// What is to be written to `stdin` yet, once there is room; nearly always nothing.
+    pub unsent: Vec<u8>,
+    /// Read it all along: login shells print there, and a full pipe would stop them.
+    pub stdout: OwnedFd,
+    /// Read it all along; what it says is for [`diagnose`](fn@crate::diagnose).
+    pub stderr: OwnedFd,
+}
+
+/// Why a helper could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no such program.
+    #[error("find the program that starts agents")]
+    Resolve(#[source] ResolveError),
+    /// An argument or a variable has a zero byte in it.
+    #[error("a zero byte in `{0}`")]
+    ZeroByte(String),
+    /// Descriptors have run out.
+    #[error("make pipes for `{program}`")]
+    Pipes {
+        /// For whom.
+        program: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The system did not start it.
+    #[error("start `{program}`")]
+    Spawn {
+        /// What.
+        program: String,
+        /// Why.
+        #[source]
+        source: SpawnError,
+    },
+}
+
+/// Used when there is no `PATH`; what `sh` uses.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Starts `command`, and writes as much of its standard input as fits.
+///
+/// # Errors
+/// See [`StartError`]; nothing runs then.
+pub fn start(command: &Command) -> Result<Helper, StartError> {
+    let program = find(&command.program)?;
+    let argv = c_strings(&command.argv)?;
+    let env = c_strings(&environment(&command.env_add))?;
+    let name = || command.program.to_string_lossy().into_owned();
+    let pipes = Pipes::new(command.stdin.is_some())
+        .map_err(|source| StartError::Pipes { program: name(), source })?;
+    let mut spec = SpawnSpec::new(
+        &program,
+        argv.iter().map(CString::as_c_str).collect(),
+        env.iter().map(CString::as_c_str).collect(),
+    );
+    spec.fds = [
+        Some(pipes.stdin.as_fd()),
+        Some(pipes.stdout.write.as_fd()),
+        Some(pipes.stderr.write.as_fd()),
+    ];
+    spec.new_session = true;
+    spec.parent_death_signal = Some(Signal::TERM); // a local agent then ends in good order
+    let child = os::spawn(&spec).map_err(|source| StartError::Spawn { program: name(), source })?;
+    let mut helper = Helper {
+        child,
+        stdin: pipes.to_stdin,
+        unsent: command.stdin.clone().unwrap_or_default(),
+        stdout: pipes.stdout.read,
+        stderr: pipes.stderr.read,
+    };
+    helper.send();
+    Ok(helper)
+}
+
+impl Helper {
+    /// Writes more of what is unsent. Call when `stdin` is writable, until `unsent` is empty.
+    pub fn send(&mut self) {
+        let Some(stdin) = &self.stdin else { return };
+        while !self.unsent.is_empty() {
+            match stream::write(stdin, &self.unsent) {
+                Ok(WriteOutcome::Data(n)) => drop(self.unsent.drain(..n)),
+                Ok(WriteOutcome::WouldBlock) => return,
+                // Its end, which follows, says more than this.
+                Ok(WriteOutcome::Closed) | Err(_) => self.unsent.clear(),
+            }
+        }
+    }
+}
+
+struct Pipes {
+    stdin: OwnedFd,
+    to_stdin: Option<OwnedFd>,
+    stdout: Pipe,
+    stderr: Pipe,
+}
+
+impl Pipes {
+    fn new(with_stdin: bool) -> io::Result<Pipes> {
+        let (stdout, stderr) = (stream::pipe()?, stream::pipe()?);
+        stream::set_nonblocking(&stdout.read)?;
+        stream::set_nonblocking(&stderr.read)?;
+        if !with_stdin {
+            let stdin = std::fs::File::open("/dev/null")?.into();
+            return Ok(Pipes { stdin, to_stdin: None, stdout, stderr });
+        }
+        let stdin = stream::pipe()?;
+        stream::set_nonblocking(&stdin.write)?;
+        Ok(Pipes { stdin: stdin.read, to_stdin: Some(stdin.write), stdout, stderr })
+    }
+}
+
+fn find(program: &OsStr) -> Result<CString, StartError> {
+    let path_list = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    let dir = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let path = os::which(program, &path_list, &dir).map_err(StartError::Resolve)?;
+    c_string(path.as_os_str())
+}
+
+/// Ours, with `added` in the place of variables of the same names.
+pub(crate) fn environment(added: &[(OsString, OsString)]) -> Vec<OsString> {
+    let ours = std::env::vars_os().filter(|(name, _)| added.iter().all(|(other, _)| other != name));
+    let all = ours.chain(added.iter().cloned());
+    all.map(|(name, value)| [name, value].join(OsStr::new("="))).collect()
+}
+
+pub(crate) fn c_strings(strings: &[OsString]) -> Result<Vec<CString>, StartError> {
+    strings.iter().map(|string| c_string(string)).collect()
+}
+
+fn c_string(string: &OsStr) -> Result<CString, StartError> {
+    let zero = |_| StartError::ZeroByte(string.to_string_lossy().into_owned());
+    CString::new(OsStr::as_bytes(string).to_vec()).map_err(zero)
+}

@@ -1,0 +1,238 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use model::Tree;
+
+use crate::duration;
+
+/// Starts parallel jobs on many hosts.
+#[derive(Debug, Parser)]
+#[command(name = "convoke", version, about, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a program as one parallel job.
+    Run(Box<RunArgs>),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  convoke run -n 4 ./ring                        four tasks on this host
+  convoke run --hosts n[01-16]:8 ./ring          eight tasks on each of 16 hosts
+  convoke run --hostfile nodes -n 64 --ppn 4 -- ./solve -n 10
+  convoke run --hosts a,b --show-map ./ring      show who would run where
+  convoke run --hosts a,b --shell 'rsh {host} {cmd}' hostname
+
+Exit status: that of the first task that failed, 128+n for signal n, the code of MPI_Abort; 2 for a
+command line that cannot be used, 124 when --timeout is over, 126 and 127 for a program that cannot
+be run or does not exist, 250 for broken PMI, 251 for a lost node, 252 for a node without an agent.";
+
+/// What `convoke run` is told.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// Hosts, with slots after a colon: `a,b:2,n[01-16]`
+    #[arg(long, short = 'H', value_name = "LIST", help_heading = "Hosts")]
+    pub(crate) hosts: Option<String>,
+
+    /// File with one host a line, `host:slots`
+    #[arg(long, short = 'f', value_name = "FILE", help_heading = "Hosts")]
+    pub(crate) hostfile: Option<PathBuf>,
+
+    /// Number of tasks [default: one for each slot]
+    #[arg(short = 'n', long = "np", value_name = "N", help_heading = "Hosts")]
+    pub(crate) tasks: Option<u32>,
+
+    /// Tasks on each host, whatever its slots
+    #[arg(long, value_name = "N", help_heading = "Hosts")]
+    pub(crate) ppn: Option<u32>,
+
+    /// Print which task would run where, and start nothing
+    #[arg(long, help_heading = "Hosts")]
+    pub(crate) show_map: bool,
+
+    /// Set a variable for the tasks; NAME alone copies it
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Tasks")]
+    pub(crate) env: Vec<OsString>,
+
+    /// Working directory of the tasks [default: the current one]
+    #[arg(long, value_name = "DIR", help_heading = "Tasks")]
+    pub(crate) wdir: Option<PathBuf>,
+
+    /// The task that reads standard input, or `none`
+    #[arg(long, value_name = "RANK", default_value = "0", value_parser = parse_stdin, help_heading = "Tasks")]
+    pub(crate) stdin: StdinTo,
+
+    /// Put `[RANK] ` before every line of output
+    #[arg(long, short = 'l', help_heading = "Tasks")]
+    pub(crate) label: bool,
+
+    /// What to do with the other tasks when one fails
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "stop", help_heading = "Tasks")]
+    pub(crate) on_failure: OnFailure,
+
+    /// Time from SIGTERM to SIGKILL
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration::parse, help_heading = "Tasks")]
+    pub(crate) grace: Duration,
+
+    /// How long the command may take
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = "Tasks")]
+    pub(crate) timeout: Option<Duration>,
+
+    /// How agents are started [default: ssh]
+    #[arg(long, value_name = "HOW", value_enum, help_heading = "Agents")]
+    pub(crate) launcher: Option<LauncherName>,
+
+    /// Command that runs another on a host: `CMD {host} {cmd}`
+    #[arg(long, value_name = "COMMAND", conflicts_with = "launcher", help_heading = "Agents")]
+    pub(crate) shell: Option<String>,
+
+    /// Argument for ssh; repeat for several
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true, help_heading = "Agents")]
+    pub(crate) ssh_arg: Vec<String>,
+
+    /// Path of this program on the hosts [default: as here]
+    #[arg(long, value_name = "PATH", help_heading = "Agents")]
+    pub(crate) agent_path: Option<OsString>,
+
+    /// Who starts whom: flat, chain, kary:K, binomial, two-level, greedy[:L,G]
+    /// [default: by the number of hosts]
+    #[arg(long, value_name = "TREE", help_heading = "Agents")]
+    pub(crate) tree: Option<Tree>,
+
+    /// Starts that one agent has in flight
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
+    pub(crate) window: u32,
+
+    /// How often a start is tried again
+    #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Agents")]
+    pub(crate) retries: u32,
+
+    /// How long all agents may take to join [default: as long as some do]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = "Agents")]
+    pub(crate) join_timeout: Option<Duration>,
+
+    /// Afterwards, print counts and times on standard error
+    #[arg(long, help_heading = "Words")]
+    pub(crate) stats: bool,
+
+    /// Afterwards, draw who started whom, and when they joined
+    #[arg(long, help_heading = "Words")]
+    pub(crate) show_tree: bool,
+
+    /// Say what happens
+    #[arg(long, short, help_heading = "Words")]
+    pub(crate) verbose: bool,
+
+    /// No progress, and no words about tasks that failed
+    #[arg(long, short, conflicts_with = "verbose", help_heading = "Words")]
+    pub(crate) quiet: bool,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Where standard input goes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum StdinTo {
+    /// To nobody: it is not read.
+    Nobody,
+    /// To this task.
+    Task(u32),
+}
+
+/// What a failed task means for the others.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum OnFailure {
+    /// They are ended
+    Stop,
+    /// They end by themselves
+    Continue,
+}
+
+/// Ways to start agents.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum LauncherName {
+    /// OpenSSH's client
+    Ssh,
+    /// Processes on this machine, whatever the hosts are called
+    Local,
+    /// The same, many at once without standard input
+    LocalBulk,
+}
+
+fn parse_stdin(text: &str) -> Result<StdinTo, String> {
+    match text {
+        "none" => Ok(StdinTo::Nobody),
+        rank => rank.parse().map(StdinTo::Task).map_err(|_| "not a rank, and not `none`".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Box<RunArgs>, clap::Error> {
+        let words = line.split(' ').map(OsString::from);
+        let cli = Cli::try_parse_from(crate::args_prepass::with_long_np(words))?;
+        let Command::Run(args) = cli.command;
+        Ok(args)
+    }
+
+    #[test]
+    fn options_after_the_program_are_the_programs() {
+        let args = parse("convoke run -n 4 prog -n 5 --label --").unwrap();
+        assert_eq!(args.tasks, Some(4));
+        assert!(!args.label);
+        assert_eq!(args.command, ["prog", "-n", "5", "--label", "--"]);
+    }
+
+    #[test]
+    fn a_lone_double_dash_before_the_program_is_not_the_program() {
+        let args = parse("convoke run -np 2 -- prog -- x").unwrap();
+        assert_eq!(args.tasks, Some(2));
+        assert_eq!(args.command, ["prog", "--", "x"]);
+    }
+
+    #[test]
+    fn an_unknown_option_is_an_error_and_not_the_program() {
+        assert!(parse("convoke run --no-such prog").is_err());
+        assert!(parse("convoke run").is_err());
+        assert!(parse("convoke run --window 0 prog").is_err());
+        assert!(parse("convoke run --shell x{host} --launcher ssh prog").is_err());
+    }
+
+    #[test]
+    fn ssh_arguments_may_begin_with_a_dash() {
+        let args = parse("convoke run --ssh-arg -p --ssh-arg 2222 prog").unwrap();
+        assert_eq!(args.ssh_arg, ["-p", "2222"]);
+    }
+
+    #[test]
+    fn the_help_is_whole() {
+        let mut command = <Cli as clap::CommandFactory>::command();
+        let run = command.find_subcommand_mut("run").unwrap();
+        insta::assert_snapshot!(run.render_long_help().to_string());
+    }
+
+    #[test]
+    fn the_prepass_knows_every_option_with_a_value() {
+        let mut command = <Cli as clap::CommandFactory>::command();
+        let run = command.find_subcommand_mut("run").unwrap();
+        for arg in run.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+            let Some(long) = arg.get_long() else { continue };
+            let line = format!("convoke run --{long} -np prog");
+            let words = line.split(' ').map(OsString::from);
+            assert_eq!(crate::args_prepass::with_long_np(words).get(3), Some(&"-np".into()));
+        }
+    }
+}

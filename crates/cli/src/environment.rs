@@ -1,0 +1,144 @@
+//! The environment of the tasks: the user's, except what must not travel.
+//!
+//! What belongs to the login that we run in (`reference/cli-compat.md` §11) would be wrong on another
+//! host, functions of bash break older shells, and the variables of an outer job would make the
+//! tasks believe that they are part of it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use bytes::Bytes;
+
+/// Variables of this login, this host or this process.
+const LEFT_OUT: [&str; 8] = [
+    "OLDPWD",
+    "HOSTNAME",
+    "DISPLAY",
+    "XAUTHORITY",
+    "_",
+    "SHLVL",
+    "CONVOKE_BOOT",
+    "CONVOKE_BULK_INDEX",
+];
+
+/// What the names of others begin with.
+const LEFT_OUT_PREFIXES: [&str; 10] = [
+    "SSH_",
+    "BASH_FUNC_",
+    "PMI_",
+    "PMI2_",
+    "PMIX_",
+    "OMPI_",
+    "PRTE_",
+    "HYDI_",
+    "HYDRA_",
+    "MPIRUN_",
+];
+
+/// A variable that cannot be set.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum EnvError {
+    /// `=x` has no name.
+    #[error("`--env {0}` has no name before the `=`")]
+    NoName(String),
+    /// A name alone, of a variable that is not set.
+    #[error("`--env {0}` copies a variable that is not set")]
+    NotSet(String),
+}
+
+/// The job's environment: `ours` without what must not travel, with the options' variables, and
+/// with `dir` as `PWD`. Sorted by name.
+pub(crate) fn of_job(
+    ours: impl IntoIterator<Item = (OsString, OsString)>,
+    options: &[OsString],
+    dir: &Path,
+) -> Result<Vec<Bytes>, EnvError> {
+    let ours: BTreeMap<OsString, OsString> = ours.into_iter().collect();
+    let mut env: BTreeMap<OsString, OsString> = ours
+        .iter()
+        .filter(|(name, _)| travels(name))
+        .map(|(n, v)| (n.clone(), v.clone()))
+        .collect();
+    env.insert("PWD".into(), dir.into());
+    for option in options {
+        let (name, value) = understand(option, &ours)?;
+        env.insert(name, value);
+    }
+    Ok(env.into_iter().map(|(name, value)| joined(name, &value)).collect())
+}
+
+fn travels(name: &OsStr) -> bool {
+    let is_left_out = LEFT_OUT.iter().any(|left_out| name == *left_out);
+    let has_prefix = |prefix: &&str| name.as_bytes().starts_with(prefix.as_bytes());
+    !is_left_out && !LEFT_OUT_PREFIXES.iter().any(|prefix| has_prefix(prefix))
+}
+
+/// `NAME=VALUE`, or `NAME` for the value that it has here.
+fn understand(
+    option: &OsStr,
+    ours: &BTreeMap<OsString, OsString>,
+) -> Result<(OsString, OsString), EnvError> {
+    let shown = || option.to_string_lossy().into_owned();
+    let bytes = option.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        Some(0) => Err(EnvError::NoName(shown())),
+        None if bytes.is_empty() => Err(EnvError::NoName(shown())),
+        Some(at) => Ok((os_string(&bytes[..at]), os_string(&bytes[at + 1..]))),
+        None => {
+            let value = ours.get(option).ok_or_else(|| EnvError::NotSet(shown()))?;
+            Ok((option.to_owned(), value.clone()))
+        }
+    }
+}
+
+fn os_string(bytes: &[u8]) -> OsString {
+    OsString::from_vec(bytes.to_vec())
+}
+
+fn joined(name: OsString, value: &OsStr) -> Bytes {
+    let mut bytes = name.into_vec();
+    bytes.push(b'=');
+    bytes.extend_from_slice(value.as_bytes());
+    bytes.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(ours: &[(&str, &str)], options: &[&str]) -> Result<Vec<String>, EnvError> {
+        let ours = ours.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let options: Vec<OsString> = options.iter().map(OsString::from).collect();
+        let env = of_job(ours, &options, Path::new("/w"))?;
+        Ok(env.into_iter().map(|it| String::from_utf8(it.to_vec()).unwrap()).collect())
+    }
+
+    #[test]
+    fn what_belongs_to_this_login_or_an_outer_job_stays_here() {
+        let ours = [
+            ("PATH", "/bin"),
+            ("SSH_AUTH_SOCK", "/s"),
+            ("PMI_RANK", "3"),
+            ("BASH_FUNC_f%%", "() {"),
+            ("OLDPWD", "/x"),
+            ("PWD", "/y"),
+            ("DISPLAY", ":0"),
+        ];
+        assert_eq!(env(&ours, &[]).unwrap(), ["PATH=/bin", "PWD=/w"]);
+    }
+
+    #[test]
+    fn options_set_and_copy_variables_also_those_left_out() {
+        let ours = [("DISPLAY", ":0"), ("A", "1")];
+        let options = ["DISPLAY", "A=x=y\nz", "E="];
+        assert_eq!(env(&ours, &options).unwrap(), ["A=x=y\nz", "DISPLAY=:0", "E=", "PWD=/w"]);
+    }
+
+    #[test]
+    fn an_option_without_a_name_or_a_value_to_copy_is_refused() {
+        assert_eq!(env(&[], &["=x"]), Err(EnvError::NoName("=x".into())));
+        assert_eq!(env(&[], &["NO_SUCH"]), Err(EnvError::NotSet("NO_SUCH".into())));
+    }
+}

@@ -1,0 +1,69 @@
+//! `--label`: the rank before every line.
+//!
+//! A line that comes in pieces gets one label. Where another task's output comes between the
+//! pieces, the open line is ended first, and its rest gets a label again: every line on the screen
+//! is one task's.
+
+use bytes::Bytes;
+use model::Rank;
+use wire::Stream;
+
+/// Labels the two streams of all tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Labels {
+    /// Whose line each of our outputs is in the middle of.
+    open: [Option<Rank>; 2],
+}
+
+impl Labels {
+    /// The piece with its labels.
+    pub(crate) fn apply(&mut self, rank: Rank, stream: Stream, data: &[u8]) -> Bytes {
+        if data.is_empty() {
+            return Bytes::new();
+        }
+        let open = match stream {
+            Stream::Stdout => &mut self.open[0],
+            Stream::Stderr => &mut self.open[1],
+        };
+        let label = format!("[{rank}] ");
+        let mut out = Vec::with_capacity(data.len() + 8 * label.len());
+        let mut is_in_line = *open == Some(rank);
+        if open.is_some() && !is_in_line {
+            out.push(b'\n');
+        }
+        for line in data.split_inclusive(|byte| *byte == b'\n') {
+            if !is_in_line {
+                out.extend_from_slice(label.as_bytes());
+            }
+            out.extend_from_slice(line);
+            is_in_line = !line.ends_with(b"\n");
+        }
+        *open = is_in_line.then_some(rank);
+        out.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(pieces: &[(u32, &str)]) -> String {
+        let mut labels = Labels::default();
+        let apply = |&(rank, text): &(u32, &str)| {
+            labels.apply(Rank(rank), Stream::Stdout, text.as_bytes()).to_vec()
+        };
+        String::from_utf8(pieces.iter().flat_map(apply).collect()).unwrap()
+    }
+
+    #[test]
+    fn every_line_gets_one_label_even_in_pieces() {
+        assert_eq!(text(&[(0, "a\nb\n"), (1, "c\n")]), "[0] a\n[0] b\n[1] c\n");
+        assert_eq!(text(&[(0, "a"), (0, "b\nc"), (0, "\n")]), "[0] ab\n[0] c\n");
+        assert_eq!(text(&[(0, "\n\n")]), "[0] \n[0] \n");
+    }
+
+    #[test]
+    fn a_line_that_another_task_interrupts_is_labelled_again() {
+        assert_eq!(text(&[(0, "a"), (1, "b\n"), (0, "c\n")]), "[0] a\n[1] b\n[0] c\n");
+    }
+}

@@ -1,0 +1,417 @@
+//! How a session ended, in words: what failed, how much of the whole, where, why, and what to do.
+//!
+//! Causes that many nodes share are said once, under the folded list of their names. A task that
+//! failed is a result and gets a line without `error:`, since nothing of ours went wrong.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io;
+use std::time::Duration;
+
+use engine::Outcome;
+use model::{AgentId, ExitStatus, IdSet, Rank, TaskMap, fold_names};
+use observe::seconds;
+use wire::{
+    AgentLoss, JobFault, JobSpec, LossCause, ShellFailureKind, StartCause, StartFailure, Stream,
+};
+
+use crate::screen::node_name;
+
+/// Causes shown of one kind; a thousand nodes with a thousand different words help nobody.
+const CAUSES_MAX: usize = 20;
+
+/// What the job was, for the words about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    name: String,
+    map: TaskMap,
+}
+
+impl Program {
+    /// The program and the places of its tasks.
+    pub(crate) fn of(job: &JobSpec) -> Program {
+        let name = job.argv.first().map(|name| String::from_utf8_lossy(name).into_owned());
+        Program { name: name.unwrap_or_default(), map: job.map.clone() }
+    }
+}
+
+/// Everything that went wrong, for standard error; empty when nothing did.
+pub(crate) fn outcome(
+    outcome: &Outcome,
+    names: &[String],
+    program: &Program,
+    is_quiet: bool,
+) -> String {
+    let mut report = Report { names, program, text: String::new() };
+    report.start_failures(&outcome.start_failures);
+    report.losses(&outcome.losses);
+    report.node_faults(&outcome.faults);
+    if !is_quiet {
+        report.task_faults(&outcome.faults);
+    }
+    if outcome.timed_out {
+        report.text += "error: the job was ended when its time was over (`--timeout`)\n";
+    }
+    report.text
+}
+
+/// Output that could not be written. A reader that has gone away on purpose is no error.
+pub(crate) fn output_error(stream: Stream, error: &io::Error) -> String {
+    let name = match stream {
+        Stream::Stdout => "output",
+        Stream::Stderr => "error",
+    };
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => String::new(),
+        _ => format!("error: could not write standard {name}: {error}\n"),
+    }
+}
+
+struct Report<'a> {
+    names: &'a [String],
+    program: &'a Program,
+    text: String,
+}
+
+impl Report<'_> {
+    fn start_failures(&mut self, failures: &[StartFailure]) {
+        if failures.is_empty() {
+            return;
+        }
+        let all = failures.iter().fold(IdSet::new(), |all, failure| all.union(&failure.agents));
+        let (count, of) = (all.len(), self.names.len());
+        let names = self.fold(&all);
+        self.line(format!("error: could not start an agent on {count} of {of} nodes: {names}"));
+        let causes = failures.iter().map(|failure| {
+            (failure.agents.clone(), self.cause_text(failure), failure.words.clone())
+        });
+        let causes: Vec<_> = causes.collect();
+        self.causes(causes);
+        for hint in hints(failures) {
+            self.line(format!("hint: {hint}"));
+        }
+    }
+
+    /// One block for each distinct cause, in the order in which they were heard of.
+    fn causes(&mut self, causes: Vec<(IdSet, String, String)>) {
+        let mut blocks: Vec<Block> = Vec::new();
+        for (agents, text, words) in causes {
+            let key = (text.clone(), self.without_names(&agents, &words));
+            match blocks.iter_mut().find(|block| block.key == key) {
+                Some(block) => block.agents = block.agents.union(&agents),
+                None => blocks.push(Block { key, agents, text, words }),
+            }
+        }
+        let left_out = blocks.len().saturating_sub(CAUSES_MAX);
+        for block in blocks.into_iter().take(CAUSES_MAX) {
+            let names = self.fold(&block.agents);
+            self.line(format!("  {names}: {}", block.text));
+            for words in block.words.lines().filter(|words| !words.trim().is_empty()) {
+                self.line(format!("    {words}"));
+            }
+        }
+        if left_out > 0 {
+            self.line(format!("  and {left_out} more causes"));
+        }
+    }
+
+    /// The words with each host's name as a place-holder, so that hosts that say the same are told
+    /// of together.
+    fn without_names(&self, agents: &IdSet, words: &str) -> String {
+        let first = agents.first().map(|agent| node_name(self.names, AgentId(agent)));
+        match first {
+            Some(name) if !name.is_empty() => words.replace(&name, "{host}"),
+            Some(_) | None => words.to_owned(),
+        }
+    }
+
+    fn cause_text(&self, failure: &StartFailure) -> String {
+        let elapsed = seconds(Duration::from_millis(failure.elapsed_ms.into()));
+        let text = match failure.cause {
+            StartCause::Shell(kind, status) => {
+                format!("{}{} after {elapsed}", kind_text(kind), status_text(status))
+            }
+            StartCause::NoShell(errno) => {
+                format!("could not run it: {}", io::Error::from_raw_os_error(errno))
+            }
+            StartCause::Silent => format!("no answer within {elapsed}"),
+            StartCause::Deadline => "not up when the time to join was over".to_owned(),
+            StartCause::Parent(parent) => {
+                format!("{}, which was to start it, is not up", node_name(self.names, parent))
+            }
+        };
+        match failure.attempts {
+            0 | 1 => text,
+            attempts => format!("{text}, tried {attempts} times"),
+        }
+    }
+
+    fn losses(&mut self, losses: &[AgentLoss]) {
+        for loss in losses {
+            let name = node_name(self.names, loss.agent);
+            let cause = match loss.cause {
+                LossCause::LinkClosed => "its connection was closed".to_owned(),
+                LossCause::Silent(ms) => {
+                    format!("no sign of life for {:.1} s", f64::from(ms) / 1000.0)
+                }
+                LossCause::Shell(status) => format!("its agent's shell {status}"),
+                LossCause::Misbehaved => "it broke the protocol".to_owned(),
+            };
+            let mut below = loss.agents.clone();
+            below.remove(loss.agent.0);
+            let with = match below.is_empty() {
+                true => String::new(),
+                false => format!(" (and {}, which it had started)", self.fold(&below)),
+            };
+            self.line(format!("error: lost node {name}: {cause}{with}"));
+            for words in loss.words.lines().filter(|words| !words.trim().is_empty()) {
+                self.line(format!("    {words}"));
+            }
+        }
+    }
+
+    /// What kept the job from running on some nodes.
+    fn node_faults(&mut self, faults: &[JobFault]) {
+        let name = self.program.name.clone();
+        let programs = faults.iter().filter_map(|fault| match fault {
+            JobFault::Program { agent, words, errno: _ } => Some((*agent, words.clone())),
+            JobFault::Directory { .. }
+            | JobFault::Spawn { .. }
+            | JobFault::Task { .. }
+            | JobFault::Unfinalized { .. }
+            | JobFault::Abort { .. }
+            | JobFault::Pmi { .. } => None,
+        });
+        self.node_fault(&format!("could not run `{name}`"), programs.collect());
+        let directories = faults.iter().filter_map(|fault| match fault {
+            JobFault::Directory { agent, errno, words } => {
+                let error = io::Error::from_raw_os_error(*errno);
+                Some((*agent, format!("`{words}`: {error}")))
+            }
+            JobFault::Program { .. }
+            | JobFault::Spawn { .. }
+            | JobFault::Task { .. }
+            | JobFault::Unfinalized { .. }
+            | JobFault::Abort { .. }
+            | JobFault::Pmi { .. } => None,
+        });
+        self.node_fault("could not enter the working directory", directories.collect());
+    }
+
+    fn node_fault(&mut self, what: &str, faults: Vec<(AgentId, String)>) {
+        if faults.is_empty() {
+            return;
+        }
+        let agents: IdSet = faults.iter().map(|(agent, _)| agent.0).collect();
+        let (count, of, names) = (agents.len(), self.names.len(), self.fold(&agents));
+        self.line(format!("error: {what} on {count} of {of} nodes: {names}"));
+        let set = |agent: AgentId| IdSet::range(agent.0, agent.0);
+        let causes: Vec<_> =
+            faults.into_iter().map(|(agent, words)| (set(agent), words, String::new())).collect();
+        self.causes(causes);
+    }
+
+    /// What tasks did. The first is what decided; others that did the same are folded.
+    fn task_faults(&mut self, faults: &[JobFault]) {
+        let mut lines: Vec<(String, IdSet)> = Vec::new();
+        for fault in faults {
+            let Some((rank, text)) = task_fault(fault) else { continue };
+            match lines.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, ranks)) => drop(ranks.insert(rank.0)),
+                None => lines.push((text, IdSet::range(rank.0, rank.0))),
+            }
+        }
+        for (text, ranks) in lines {
+            let nodes = self.nodes_of(&ranks);
+            let tasks = if ranks.len() == 1 { "task" } else { "tasks" };
+            self.line(format!("{tasks} {ranks} on {nodes} {text}"));
+        }
+    }
+
+    fn nodes_of(&self, ranks: &IdSet) -> String {
+        let nodes = ranks.iter().filter_map(|rank| self.program.map.node_of(Rank(rank)));
+        let agents: IdSet = nodes.map(|node| node.agent().0).collect();
+        self.fold(&agents)
+    }
+
+    fn fold(&self, agents: &IdSet) -> String {
+        let names: Vec<String> =
+            agents.iter().map(|agent| node_name(self.names, AgentId(agent))).collect();
+        fold_names(names.iter().map(String::as_str))
+    }
+
+    fn line(&mut self, line: String) {
+        // Writing to a String does not fail.
+        let _ = writeln!(self.text, "{line}");
+    }
+}
+
+/// Nodes that share a cause.
+struct Block {
+    key: (String, String),
+    agents: IdSet,
+    text: String,
+    words: String,
+}
+
+/// A task's fault, as what follows its name.
+fn task_fault(fault: &JobFault) -> Option<(Rank, String)> {
+    Some(match fault {
+        JobFault::Task { rank, status } => (*rank, status_text(*status)),
+        JobFault::Spawn { rank, errno, words } => {
+            let error = io::Error::from_raw_os_error(*errno);
+            (*rank, format!("could not be created: {words}: {error}"))
+        }
+        JobFault::Unfinalized { rank, status: Some(status) } => {
+            (*rank, format!("{} before it had finalized PMI", status_text(*status)))
+        }
+        JobFault::Unfinalized { rank, status: None } => {
+            (*rank, "closed its PMI connection before it had finalized PMI".to_owned())
+        }
+        JobFault::Abort { rank, code, message } => {
+            (*rank, format!("aborted with code {code}: {}", message.trim_end()))
+        }
+        JobFault::Pmi { rank, words } => (*rank, format!("broke the PMI protocol: {words}")),
+        JobFault::Program { .. } | JobFault::Directory { .. } => return None,
+    })
+}
+
+fn status_text(status: ExitStatus) -> String {
+    match status {
+        ExitStatus::Exited(code) => format!("exited with status {code}"),
+        ExitStatus::Signaled { signal, core } => {
+            let dumped = if core { ", core dumped" } else { "" };
+            format!("was killed by signal {} ({signal}){dumped}", signal.0)
+        }
+    }
+}
+
+/// What a remote shell's words say, before its status.
+fn kind_text(kind: ShellFailureKind) -> &'static str {
+    match kind {
+        ShellFailureKind::Busy => "too many connections: the remote shell ",
+        ShellFailureKind::Refused => "connection refused: the remote shell ",
+        ShellFailureKind::Unreachable => "unreachable: the remote shell ",
+        ShellFailureKind::UnknownHost => "unknown host: the remote shell ",
+        ShellFailureKind::Auth => "not let in: the remote shell ",
+        ShellFailureKind::HostKey => "unexpected host key: the remote shell ",
+        ShellFailureKind::NoBinary => "no agent program there: the remote shell ",
+        ShellFailureKind::NotExecutable => "the agent program cannot be run: the remote shell ",
+        ShellFailureKind::Other => "the remote shell ",
+    }
+}
+
+/// What the user can do, each once.
+fn hints(failures: &[StartFailure]) -> Vec<&'static str> {
+    let found = failures.iter().filter_map(|failure| match failure.cause {
+        StartCause::Shell(kind, _) => hint(kind).map(|hint| (hint, ())),
+        StartCause::Silent => Some((
+            "try the remote shell by hand: it must not ask anything (`ssh -o BatchMode=yes HOST true`)",
+            (),
+        )),
+        StartCause::NoShell(_) | StartCause::Deadline | StartCause::Parent(_) => None,
+    });
+    found.collect::<BTreeMap<_, ()>>().into_keys().collect()
+}
+
+fn hint(kind: ShellFailureKind) -> Option<&'static str> {
+    match kind {
+        ShellFailureKind::Busy => Some(
+            "a smaller `--window`, or a larger MaxStartups of sshd, avoids refused connections",
+        ),
+        ShellFailureKind::Auth => {
+            Some("ssh must let you in without a password: a key and an agent that holds it")
+        }
+        ShellFailureKind::HostKey => {
+            Some("if the host was reinstalled, `ssh-keygen -R HOST` forgets its old key")
+        }
+        ShellFailureKind::NoBinary | ShellFailureKind::NotExecutable => {
+            Some("`--agent-path` says where this program is on the hosts")
+        }
+        ShellFailureKind::Refused
+        | ShellFailureKind::Unreachable
+        | ShellFailureKind::UnknownHost
+        | ShellFailureKind::Other => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Signal;
+
+    use super::*;
+
+    fn names() -> Vec<String> {
+        (1..=8).map(|n| format!("n{n}")).collect()
+    }
+
+    fn report(outcome: &Outcome) -> String {
+        let map = TaskMap::from_counts([2; 8]).unwrap();
+        let program = Program { name: "./ring".into(), map };
+        super::outcome(outcome, &names(), &program, false)
+    }
+
+    fn failure(agent: u32, cause: StartCause, words: &str) -> StartFailure {
+        let agents = IdSet::range(agent, agent);
+        let words = words.to_owned();
+        StartFailure { agents, cause, words, elapsed_ms: 1200, attempts: 1, by: AgentId(0) }
+    }
+
+    #[test]
+    fn hosts_that_fail_of_the_same_are_told_of_together() {
+        let refused = StartCause::Shell(ShellFailureKind::Refused, ExitStatus::Exited(255));
+        let denied = StartCause::Shell(ShellFailureKind::Auth, ExitStatus::Exited(255));
+        let words = |n| format!("ssh: connect to host n{n} port 22: Connection refused\n");
+        let outcome = Outcome {
+            start_failures: vec![
+                failure(2, refused, &words(2)),
+                failure(3, refused, &words(3)),
+                failure(7, denied, "Permission denied (publickey)."),
+                failure(5, StartCause::Silent, ""),
+                failure(8, StartCause::Parent(AgentId(7)), ""),
+            ],
+            ..Outcome::default()
+        };
+        insta::assert_snapshot!(report(&outcome));
+    }
+
+    #[test]
+    fn a_failed_task_is_a_result_and_equal_ones_are_folded() {
+        let segv = ExitStatus::Signaled { signal: Signal::SEGV, core: true };
+        let outcome = Outcome {
+            faults: vec![
+                JobFault::Task { rank: Rank(3), status: ExitStatus::Exited(3) },
+                JobFault::Task { rank: Rank(9), status: segv },
+                JobFault::Task { rank: Rank(4), status: ExitStatus::Exited(3) },
+                JobFault::Abort { rank: Rank(1), code: 5, message: "no input\n".into() },
+            ],
+            ..Outcome::default()
+        };
+        insta::assert_snapshot!(report(&outcome));
+    }
+
+    #[test]
+    fn a_missing_program_is_one_error_for_all_nodes() {
+        let words = "no such program: `/w/./ring`".to_owned();
+        let fault = |n| JobFault::Program { agent: AgentId(n), errno: 2, words: words.clone() };
+        let outcome = Outcome { faults: (1..=8).map(fault).collect(), ..Outcome::default() };
+        insta::assert_snapshot!(report(&outcome));
+    }
+
+    #[test]
+    fn a_lost_node_is_named_with_those_below_it() {
+        let loss = AgentLoss {
+            agent: AgentId(5),
+            agents: IdSet::range(5, 7),
+            cause: LossCause::Silent(8000),
+            words: String::new(),
+        };
+        let outcome = Outcome { losses: vec![loss], timed_out: true, ..Outcome::default() };
+        insta::assert_snapshot!(report(&outcome));
+    }
+
+    #[test]
+    fn a_session_without_failures_says_nothing() {
+        assert_eq!(report(&Outcome::default()), "");
+    }
+}

@@ -1,0 +1,174 @@
+//! From the command line to what the head is given.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use agent::{Launcher, PlanError, StartPlan};
+use alloc::AllocError;
+use bytes::Bytes;
+use engine::HeadConfig;
+use model::{JobId, Placement, PlacementError, Rank, Tree};
+use wire::{JobSpec, SessionSpec};
+
+use crate::args::{LauncherName, OnFailure, RunArgs, StdinTo};
+use crate::environment::{self, EnvError};
+
+/// How long a start may be silent: a login with its scripts and a name service that times out once
+/// takes less.
+const START_TIMEOUT_MS: u32 = 30_000;
+
+/// Two missed heartbeats and a third are 7.5 s: a cut link is noticed within ten.
+const HEARTBEAT_MS: u32 = 2_500;
+
+/// The kernel's own limit, behind the heartbeats.
+const LINK_TIMEOUT_MS: u32 = 10_000;
+
+/// Why a command line cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SetupError {
+    #[error(transparent)]
+    Alloc(AllocError),
+    #[error(transparent)]
+    Placement(PlacementError),
+    #[error("`--stdin {rank}`: there {} only {tasks} task{}", be(*.tasks), plural(*.tasks))]
+    NoSuchTask { rank: u32, tasks: u32 },
+    #[error(transparent)]
+    Env(EnvError),
+    #[error("find the current directory")]
+    Dir(#[source] io::Error),
+    #[error("find this program's own path; `--agent-path` gives it")]
+    OwnPath(#[source] io::Error),
+    #[error("`--agent-path {0}` is not absolute")]
+    RelativeAgent(String),
+    #[error("use `--shell`")]
+    Shell(#[source] PlanError),
+    #[error("draw random numbers")]
+    Random(#[source] io::Error),
+}
+
+/// Where everything would run: the nodes that are used, and what to tell of the host file.
+pub(crate) struct Layout {
+    pub(crate) placement: Placement,
+    pub(crate) warnings: Vec<String>,
+    universe_size: Option<u32>,
+}
+
+impl Layout {
+    /// Places the tasks.
+    pub(crate) fn of(args: &RunArgs) -> Result<Layout, SetupError> {
+        let allocation = alloc::allocate(args.hosts.as_deref(), args.hostfile.as_deref())
+            .map_err(SetupError::Alloc)?;
+        let placement = allocation.place(args.tasks, args.ppn).map_err(SetupError::Placement)?;
+        let slots = allocation.nodes.iter().map(|node| node.slots);
+        let universe_size = slots.sum::<Option<u32>>();
+        let warnings = allocation.warnings.iter().map(ToString::to_string).collect();
+        Ok(Layout { placement, warnings, universe_size })
+    }
+
+    /// The host names of the nodes, in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.placement.nodes.iter().map(|node| node.name.clone()).collect()
+    }
+}
+
+/// What the head is given.
+pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig, SetupError> {
+    let names = layout.names();
+    let n = names.len() as u64;
+    let default_tree = || engine::tree::default_tree(n, Tree::ASSUMED_LATENCY, Tree::ASSUMED_GAP);
+    Ok(HeadConfig {
+        tree: args.tree.unwrap_or_else(default_tree),
+        session: session(args, n)?,
+        job: job(args, layout)?,
+        names,
+        join_timeout: args.join_timeout,
+        timeout: args.timeout,
+        seed: random()?,
+    })
+}
+
+fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
+    let plan = StartPlan { launcher: launcher(args), program: agent_path(args)? };
+    let is_bulk = plan.bootstrapper().map_err(SetupError::Shell)?.is_bulk();
+    Ok(SessionSpec {
+        bootstrap: plan.encode(),
+        bulk_max: if is_bulk { u32::try_from(n).unwrap_or(u32::MAX) } else { 1 },
+        window: args.window,
+        retries_max: args.retries,
+        start_timeout_ms: START_TIMEOUT_MS,
+        heartbeat_ms: HEARTBEAT_MS,
+        link_timeout_ms: LINK_TIMEOUT_MS,
+    })
+}
+
+fn launcher(args: &RunArgs) -> Launcher {
+    match (&args.shell, args.launcher) {
+        (Some(shell), _) => Launcher::Shell(shell.clone()),
+        (None, None | Some(LauncherName::Ssh)) => Launcher::Ssh(args.ssh_arg.clone()),
+        (None, Some(LauncherName::Local)) => Launcher::Local,
+        (None, Some(LauncherName::LocalBulk)) => Launcher::LocalBulk,
+    }
+}
+
+fn agent_path(args: &RunArgs) -> Result<std::ffi::OsString, SetupError> {
+    match &args.agent_path {
+        Some(path) if Path::new(path).is_absolute() => Ok(path.clone()),
+        Some(path) => Err(SetupError::RelativeAgent(path.to_string_lossy().into_owned())),
+        None => bootstrap::own_program().map_err(SetupError::OwnPath),
+    }
+}
+
+fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
+    let dir = directory(args)?;
+    let tasks = layout.placement.map.len();
+    let stdin = match args.stdin {
+        StdinTo::Nobody => None,
+        StdinTo::Task(rank) if rank < tasks => Some(Rank(rank)),
+        StdinTo::Task(rank) => return Err(SetupError::NoSuchTask { rank, tasks }),
+    };
+    Ok(JobSpec {
+        job: JobId(0),
+        argv: args.command.iter().map(|word| bytes(word)).collect(),
+        env: environment::of_job(std::env::vars_os(), &args.env, &dir).map_err(SetupError::Env)?,
+        dir: bytes(dir.as_os_str()),
+        map: layout.placement.map.clone(),
+        kvsname: format!("convoke-{:016x}", random()?),
+        universe_size: layout.universe_size,
+        stdin,
+        stop_on_failure: args.on_failure == OnFailure::Stop,
+        grace_ms: u32::try_from(args.grace.as_millis()).unwrap_or(u32::MAX),
+    })
+}
+
+/// As the user's shell shows it where that is true, since home directories are often links that
+/// exist on every node while what they point to does not.
+fn directory(args: &RunArgs) -> Result<PathBuf, SetupError> {
+    let current = std::env::current_dir().map_err(SetupError::Dir)?;
+    let shown = std::env::var_os("PWD").map(PathBuf::from).filter(|pwd| pwd.is_absolute());
+    let same = |pwd: &PathBuf| std::fs::canonicalize(pwd).is_ok_and(|real| real == current);
+    let base = shown.filter(same).unwrap_or(current);
+    Ok(match &args.wdir {
+        Some(dir) => base.join(dir),
+        None => base,
+    })
+}
+
+fn bytes(text: &OsStr) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+fn random() -> Result<u64, SetupError> {
+    let mut bytes = [0; 8];
+    os::machine::random_bytes(&mut bytes).map_err(SetupError::Random)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn be(n: u32) -> &'static str {
+    if n == 1 { "is" } else { "are" }
+}
+
+fn plural(n: u32) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}

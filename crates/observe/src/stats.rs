@@ -1,0 +1,77 @@
+//! The table of `--stats`: what was sent, and how long each phase took.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use model::Time;
+use wire::Stats;
+
+use crate::{Timeline, seconds};
+
+/// The phases, in the order of [`Stats::messages`].
+const PHASES: [&str; 4] = ["join", "launch", "run", "teardown"];
+
+/// Counts of the whole tree, and times as the head saw them.
+///
+/// The head cannot see when the last task was created, so launch and run share a time.
+pub fn stats_table(stats: &Stats, timeline: &Timeline) -> String {
+    let times = times(timeline);
+    let mut text = format!("{:<9} {:>10} {:>10} {:>14}\n", "phase", "time", "messages", "bytes");
+    for (index, phase) in PHASES.iter().enumerate() {
+        let time = times[index].map(seconds).unwrap_or_default();
+        let (messages, bytes) = (stats.messages[index], stats.bytes[index]);
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{phase:<9} {time:>10} {messages:>10} {bytes:>14}");
+    }
+    let join_max = seconds(Duration::from_micros(stats.join_us_max));
+    let Stats { agents, links_max, retries, .. } = stats;
+    let _ = writeln!(
+        text,
+        "{agents} processes, at most {links_max} links each, {retries} starts retried, slowest \
+         join {join_max}"
+    );
+    text
+}
+
+fn times(timeline: &Timeline) -> [Option<Duration>; 4] {
+    let between = |from: Option<Time>, to: Option<Time>| Some(to?.since(from?));
+    let &Timeline { all_joined, job_done, over, .. } = timeline;
+    [
+        between(Some(Time::ZERO), all_joined),
+        None,
+        between(all_joined, job_done),
+        between(job_done, over),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use model::JobId;
+    use proto::Event;
+
+    use super::*;
+
+    #[test]
+    fn the_table_has_a_line_for_each_phase() {
+        let mut timeline = Timeline::default();
+        timeline.on_event(Time::from_nanos(300_000_000), &Event::AllJoined);
+        timeline.on_event(Time::from_nanos(1_300_000_000), &Event::JobDone(JobId(0)));
+        timeline.on_event(Time::from_nanos(1_310_000_000), &Event::Over);
+        let stats = Stats {
+            agents: 5,
+            messages: [16, 4, 900, 8],
+            bytes: [1234, 80, 1_000_000, 96],
+            links_max: 3,
+            retries: 1,
+            join_us_max: 250_000,
+        };
+        insta::assert_snapshot!(stats_table(&stats, &timeline), @r"
+        phase           time   messages          bytes
+        join          0.30 s         16           1234
+        launch                        4             80
+        run           1.00 s        900        1000000
+        teardown     10.0 ms          8             96
+        5 processes, at most 3 links each, 1 starts retried, slowest join 0.25 s
+        ");
+    }
+}

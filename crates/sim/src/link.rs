@@ -1,0 +1,129 @@
+//! A link between a spawn parent and a spawn child: first in, first out, each way.
+
+use std::time::Duration;
+
+use engine::LinkId;
+use model::Time;
+use wire::Message;
+
+use crate::process::ProcessId;
+
+/// A link. Both drivers give it the same number: its index.
+pub(crate) struct Link {
+    /// The spawn parent, then the child.
+    pub(crate) ends: [ProcessId; 2],
+    /// Whether the end has closed the link or has been told that it is down.
+    pub(crate) is_closed: [bool; 2],
+    /// Nothing passes any more, and nobody is told.
+    pub(crate) is_cut: bool,
+    /// When the wire can take the next message of each end.
+    free_at: [Time; 2],
+    /// The first grant of credit for output: what may be on its way.
+    pub(crate) window: Option<i64>,
+    /// Output bytes that the child may still send.
+    pub(crate) credit: i64,
+}
+
+impl Link {
+    pub(crate) fn new(parent: ProcessId, child: ProcessId) -> Link {
+        Link {
+            ends: [parent, child],
+            is_closed: [false; 2],
+            is_cut: false,
+            free_at: [Time::ZERO; 2],
+            window: None,
+            credit: 0,
+        }
+    }
+
+    /// Which of the ends this process is.
+    pub(crate) fn end_of(&self, process: ProcessId) -> usize {
+        usize::from(self.ends[0] != process)
+    }
+
+    /// When a message of `bytes` that this end sends now is at the other end.
+    pub(crate) fn arrival(
+        &mut self,
+        now: Time,
+        end: usize,
+        bytes: u64,
+        bandwidth: Option<u64>,
+        latency: Duration,
+    ) -> Time {
+        let begin = self.free_at[end].max(now);
+        let sent = begin + transfer_time(bytes, bandwidth);
+        self.free_at[end] = sent;
+        sent + latency
+    }
+}
+
+pub(crate) fn index(link: LinkId) -> usize {
+    usize::try_from(link.0).unwrap_or(usize::MAX)
+}
+
+/// How long `bytes` take at `bandwidth` bytes a second.
+pub(crate) fn transfer_time(bytes: u64, bandwidth: Option<u64>) -> Duration {
+    let nanos = bandwidth.map_or(0, |rate| bytes.saturating_mul(1_000_000_000) / rate.max(1));
+    Duration::from_nanos(nanos)
+}
+
+/// Bytes of a message as the bandwidth sees them: its payload and a header.
+pub(crate) fn message_bytes(message: &Message) -> u64 {
+    const HEADER: u64 = 32;
+    let payload = match message {
+        Message::Enter { payload, .. } | Message::Release { payload, .. } => payload.len(),
+        Message::Output(output) => output.data.len(),
+        Message::Input { data, .. } => data.len(),
+        Message::Welcome(welcome) => welcome.names.len(),
+        Message::Job(job) => job.env.iter().chain(&job.argv).map(|text| text.len()).sum(),
+        Message::Hello(_)
+        | Message::Joined(_)
+        | Message::StartFailed(_)
+        | Message::JoinDeadline
+        | Message::Launch(_)
+        | Message::JobFault(..)
+        | Message::OutputCredit(_)
+        | Message::InputEnd(..)
+        | Message::InputCredit(..)
+        | Message::InputClosed(_)
+        | Message::Signal(..)
+        | Message::Stop { .. }
+        | Message::Done { .. }
+        | Message::Lost(_)
+        | Message::Shutdown
+        | Message::Bye(_)
+        | Message::Ping { .. }
+        | Message::Suspend(_) => 0,
+    };
+    HEADER + payload as u64
+}
+
+/// The name of a message's kind.
+pub(crate) fn message_kind(message: &Message) -> &'static str {
+    match message {
+        Message::Hello(_) => "Hello",
+        Message::Welcome(_) => "Welcome",
+        Message::Job(_) => "Job",
+        Message::Joined(_) => "Joined",
+        Message::StartFailed(_) => "StartFailed",
+        Message::JoinDeadline => "JoinDeadline",
+        Message::Launch(_) => "Launch",
+        Message::JobFault(..) => "JobFault",
+        Message::Enter { .. } => "Enter",
+        Message::Release { .. } => "Release",
+        Message::Output(_) => "Output",
+        Message::OutputCredit(_) => "OutputCredit",
+        Message::Input { .. } => "Input",
+        Message::InputEnd(..) => "InputEnd",
+        Message::InputCredit(..) => "InputCredit",
+        Message::InputClosed(_) => "InputClosed",
+        Message::Signal(..) => "Signal",
+        Message::Stop { .. } => "Stop",
+        Message::Done { .. } => "Done",
+        Message::Lost(_) => "Lost",
+        Message::Shutdown => "Shutdown",
+        Message::Bye(_) => "Bye",
+        Message::Ping { .. } => "Ping",
+        Message::Suspend(_) => "Suspend",
+    }
+}

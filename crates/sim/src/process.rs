@@ -1,0 +1,76 @@
+//! An agent's process, or the head's: an engine and what its driver holds for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{Engine, LinkId, StartId};
+use model::{AgentId, Rank, Time};
+
+use crate::shell::ShellId;
+use crate::task::Task;
+
+/// A process's index in the world. An agent that is started twice is two processes.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct ProcessId(pub(crate) usize);
+
+impl ProcessId {
+    pub(crate) const HEAD: ProcessId = ProcessId(0);
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum End {
+    /// Its engine said that everything is over.
+    Exit(u8),
+    /// Its engine gave up, and ended all that was below.
+    Abandon(u8),
+    /// It was killed.
+    Crash,
+}
+
+/// An agent or the head.
+pub(crate) struct Process {
+    pub(crate) agent: AgentId,
+    pub(crate) engine: Engine,
+    /// The shell that started it.
+    pub(crate) shell: Option<ShellId>,
+    pub(crate) end: Option<End>,
+    /// Open links.
+    pub(crate) links: BTreeSet<LinkId>,
+    pub(crate) shells: BTreeMap<StartId, ShellId>,
+    pub(crate) tasks: BTreeMap<Rank, Task>,
+    /// The driver was told to leave in the kernel what the tasks write.
+    pub(crate) ignores_tasks: bool,
+    /// When its host can start the next helper.
+    pub(crate) starts_free_at: Time,
+    /// When it runs again.
+    pub(crate) paused_until: Time,
+    /// The earliest wake-up on its way.
+    pub(crate) armed: Option<Time>,
+    /// Wake-ups at `last_wake` so far, to notice one that goes on for ever.
+    pub(crate) wakes: u32,
+    pub(crate) last_wake: Time,
+}
+
+impl Process {
+    pub(crate) fn new(agent: AgentId, engine: Engine, shell: Option<ShellId>) -> Process {
+        Process {
+            agent,
+            engine,
+            shell,
+            end: None,
+            links: BTreeSet::new(),
+            shells: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            ignores_tasks: false,
+            starts_free_at: Time::ZERO,
+            paused_until: Time::ZERO,
+            armed: None,
+            wakes: 0,
+            last_wake: Time::ZERO,
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.end.is_none()
+    }
+}

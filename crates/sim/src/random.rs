@@ -1,0 +1,47 @@
+//! Numbers that look random and follow from a seed (splitmix64).
+
+/// A stream of numbers.
+#[derive(Clone, Debug)]
+pub struct Random {
+    state: u64,
+}
+
+impl Random {
+    /// The stream of `seed` for one `purpose`, so that one more number drawn for one purpose
+    /// leaves the others as they are.
+    pub fn new(seed: u64, purpose: u64) -> Random {
+        let mut random = Random { state: seed ^ purpose.wrapping_mul(0xd134_2543_de82_ef95) };
+        random.next();
+        random
+    }
+
+    /// The next number.
+    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
+    pub fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
+    /// True once in `n` times on average.
+    pub fn once_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of `choices`, which are not empty.
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[usize::try_from(self.below(choices.len() as u64)).unwrap_or_default()]
+    }
+}

@@ -1,0 +1,107 @@
+//! Sessions of random shape and with random faults, for seeds by the hundred.
+
+use std::time::Duration;
+
+use model::{AgentId, Rank, Signal};
+use wire::{ShellFailureKind, Stream};
+
+use crate::fault::{Fault, ShellPlan, When};
+use crate::random::Random;
+use crate::script::{Script, Step};
+use crate::session::Session;
+
+const TREES: [&str; 8] =
+    ["flat", "chain", "kary:2", "kary:5", "binomial", "two-level", "greedy", "greedy:100,30"];
+
+/// Steps within which faults fall; sessions of some tens of agents have a few thousand.
+const FAULT_STEP_MAX: u64 = 3_000;
+
+impl Session {
+    /// The session that follows from a seed: its size, tree, costs, scripts and up to 3 faults.
+    pub fn random(seed: u64) -> Session {
+        let shape = &mut Random::new(seed, 1);
+        let n = u32::try_from(shape.between(1, 40)).unwrap_or(1);
+        let tasks = u32::try_from(shape.between(1, 3)).unwrap_or(1);
+        let session = Session::of(n)
+            .seed(seed)
+            .tree(shape.pick::<&str>(&TREES))
+            .tasks(tasks)
+            .script(random_script(&mut Random::new(seed, 2)))
+            .costs(|costs| {
+                costs.latency = Duration::from_micros(shape.below(200_000));
+                costs.gap = Duration::from_micros(shape.below(20_000));
+                costs.link = Duration::from_micros(shape.below(5_000));
+                costs.bandwidth = shape.once_in(3).then_some(1_000_000);
+            })
+            .input(if shape.once_in(4) { shape.below(300_000) } else { 0 });
+        let session = if shape.once_in(5) { session.on_failure_continue() } else { session };
+        let session = with_bad_shells(session, &mut Random::new(seed, 3), n);
+        with_faults(session, &mut Random::new(seed, 4), n, n * tasks)
+    }
+}
+
+fn random_script(random: &mut Random) -> Script {
+    match random.below(5) {
+        0 => Script::new(),
+        1 => Script::mpi(),
+        2 => Script::new().output(random.below(200_000)).then(Step::Output(Stream::Stderr, 100)),
+        3 => Script::mpi().output(random.below(5_000)).then(Step::LeaveStray),
+        _ => Script::new().then(Step::IgnoreTerm).then(Step::ReadStdin).output(1_000),
+    }
+}
+
+fn with_bad_shells(mut session: Session, random: &mut Random, n: u32) -> Session {
+    if random.once_in(2) {
+        return session;
+    }
+    for _ in 0..random.below(4) {
+        let busy = ShellPlan::Fails(ShellFailureKind::Busy);
+        let plan = match random.below(12) {
+            0 => ShellPlan::Fails(ShellFailureKind::Refused),
+            1 => ShellPlan::NotRun(2),
+            2 => ShellPlan::Hangs,
+            3 => ShellPlan::EndsEarly,
+            4 => ShellPlan::Mute,
+            5 | 6 => ShellPlan::Slow(Duration::from_millis(random.below(5_000))),
+            _ => busy,
+        };
+        let plans = vec![plan; usize::try_from(random.between(1, 3)).unwrap_or(1)];
+        session = session.shell(random_agent(random, n), &plans);
+    }
+    session
+}
+
+fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) -> Session {
+    let faults: Vec<Fault> =
+        (0..random.below(4)).map(|_| random_fault(random, n, n_tasks)).collect();
+    // Nobody is heard of while the user has stopped the front end: only links tell then.
+    let stops = faults.contains(&Fault::UserSignal(Signal::TSTP));
+    for fault in faults {
+        if !(stops && matches!(fault, Fault::Hush(_))) {
+            session = session.fault(When::Step(random.below(FAULT_STEP_MAX)), fault);
+        }
+    }
+    session
+}
+
+fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
+    let agent = random_agent(random, n);
+    let rank = Rank(u32::try_from(random.below(u64::from(n_tasks))).unwrap_or(0));
+    match random.below(12) {
+        0 | 1 => Fault::Crash(agent),
+        2 => Fault::Crash(AgentId::HEAD),
+        3 => Fault::KillKeeper(agent),
+        4 => Fault::KillShell(agent),
+        5 => Fault::KillTask(rank),
+        6 => Fault::Cut(agent),
+        7 => Fault::Pause(agent, Duration::from_millis(random.below(20_000))),
+        8 => Fault::UserSignal(*random.pick(&[Signal::INT, Signal::TERM, Signal::USR1])),
+        9 => Fault::UserSignal(Signal::TSTP),
+        10 => Fault::Hush(agent),
+        _ => Fault::CloseOutput(Stream::Stdout),
+    }
+}
+
+fn random_agent(random: &mut Random, n: u32) -> AgentId {
+    AgentId(u32::try_from(random.between(1, u64::from(n))).unwrap_or(1))
+}

@@ -1,0 +1,100 @@
+//! What a simulated task does, step by step.
+//!
+//! One script serves every rank: the steps that depend on the rank (its card, its neighbours)
+//! are worked out when they are done.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use model::Signal;
+use wire::Stream;
+
+/// One step of a task.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Step {
+    /// Write so many bytes. Waits while the pipe is full.
+    Output(Stream, u64),
+    /// Take time.
+    Wait(Duration),
+    /// Read standard input to its end.
+    ReadStdin,
+    /// Send this line over PMI and wait for a line that starts with the second text. Without a
+    /// second text, wait for nothing.
+    Pmi(String, Option<String>),
+    /// Say `init` over PMI.
+    PmiInit,
+    /// Put one's own card into the KVS.
+    PutCard,
+    /// Get the card of the task so many ranks on (modulo the number of tasks) and check it.
+    CheckCard(u32),
+    /// Enter PMI's barrier and wait for its release.
+    Fence,
+    /// Say `finalize` over PMI.
+    PmiFinalize,
+    /// Call PMI's abort with this code, then wait for the end.
+    Abort(i32),
+    /// Leave a process behind that holds this task's streams open.
+    LeaveStray,
+    /// Survive every signal but SIGKILL from here on.
+    IgnoreTerm,
+    /// Exit with this status.
+    Exit(u8),
+    /// Die of this signal.
+    Die(Signal),
+    /// Do nothing until somebody ends it.
+    Hang,
+}
+
+/// The steps of a task. A script that runs out exits with status 0.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    steps: Vec<Step>,
+}
+
+impl Script {
+    /// A task that does nothing and exits with 0.
+    pub fn new() -> Script {
+        Script::default()
+    }
+
+    /// What an MPI program does: init, put, fence, get the neighbours' cards, fence, finalize.
+    pub fn mpi() -> Script {
+        Script::new()
+            .then(Step::PmiInit)
+            .then(Step::PutCard)
+            .then(Step::Fence)
+            .then(Step::CheckCard(1))
+            .then(Step::CheckCard(2))
+            .then(Step::Fence)
+            .then(Step::PmiFinalize)
+    }
+
+    /// Adds a step.
+    #[must_use]
+    pub fn then(mut self, step: Step) -> Script {
+        self.steps.push(step);
+        self
+    }
+
+    /// Adds writing `bytes` to standard output.
+    #[must_use]
+    pub fn output(self, bytes: u64) -> Script {
+        self.then(Step::Output(Stream::Stdout, bytes))
+    }
+
+    /// Adds waiting.
+    #[must_use]
+    pub fn wait(self, time: Duration) -> Script {
+        self.then(Step::Wait(time))
+    }
+
+    /// Adds exiting with `status`.
+    #[must_use]
+    pub fn exit(self, status: u8) -> Script {
+        self.then(Step::Exit(status))
+    }
+
+    pub(crate) fn steps(&self) -> Rc<[Step]> {
+        self.steps.as_slice().into()
+    }
+}

@@ -1,0 +1,310 @@
+//! The description of a session to simulate.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::HeadConfig;
+use model::{AgentId, JobId, Rank, TaskMap, Tree};
+use wire::{JobSpec, SessionSpec};
+
+use crate::fault::{Fault, ShellPlan, When};
+use crate::report::{Failure, Report};
+use crate::script::Script;
+use crate::world::World;
+
+/// A session to simulate: `Session::of(64).tree("kary:8").tasks(4).script(Script::mpi()).run()`.
+///
+/// What is not said: one task a node that exits with 0 at once, a binomial tree, shells that take
+/// 100 ms and keep their host for 5 ms, links of 1 ms.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub(crate) n: u32,
+    pub(crate) costs: Costs,
+    pub(crate) seed: u64,
+    pub(crate) faults: Vec<(When, Fault)>,
+    pub(crate) input_bytes: u64,
+    /// Tasks that fail do not end the others.
+    pub(crate) goes_on: bool,
+    /// The session's end at the latest, whatever happens.
+    pub(crate) time_max: Duration,
+    /// After its parent or the head is gone, an agent is gone within this time.
+    pub(crate) orphan_time_max: Duration,
+    tree: Tree,
+    tasks: Vec<u32>,
+    script: Script,
+    scripts: BTreeMap<Rank, Script>,
+    shells: BTreeMap<AgentId, Vec<ShellPlan>>,
+    spec: SessionSpec,
+    grace: Duration,
+    join_timeout: Option<Duration>,
+    timeout: Option<Duration>,
+}
+
+/// What things take.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs {
+    /// From the start of an agent, its gap past, until it exists.
+    pub latency: Duration,
+    /// How long one start keeps its host from the next.
+    pub gap: Duration,
+    /// One way over a link.
+    pub link: Duration,
+    /// Bytes a second that a link carries.
+    pub bandwidth: Option<u64>,
+    /// From the death of an agent until its keeper has killed all that was below.
+    pub keeper: Duration,
+    /// Bytes a second that the reader of the head's output takes.
+    pub reader: Option<u64>,
+}
+
+impl Session {
+    /// A session of `n` nodes.
+    pub fn of(n: u32) -> Session {
+        Session {
+            n,
+            costs: Costs {
+                latency: Duration::from_millis(100),
+                gap: Duration::from_millis(5),
+                link: Duration::from_millis(1),
+                bandwidth: None,
+                keeper: Duration::from_millis(20),
+                reader: None,
+            },
+            seed: 0,
+            faults: Vec::new(),
+            input_bytes: 0,
+            time_max: Duration::from_secs(600),
+            orphan_time_max: Duration::from_secs(2),
+            tree: Tree::Binomial,
+            tasks: vec![1; usize::try_from(n).unwrap_or(usize::MAX)],
+            script: Script::new(),
+            scripts: BTreeMap::new(),
+            shells: BTreeMap::new(),
+            spec: SessionSpec {
+                bootstrap: Vec::new(),
+                bulk_max: 1,
+                window: 1_000,
+                retries_max: 5,
+                start_timeout_ms: 30_000,
+                heartbeat_ms: 2_000,
+                link_timeout_ms: 8_000,
+            },
+            goes_on: false,
+            grace: Duration::from_secs(1),
+            join_timeout: None,
+            timeout: None,
+        }
+    }
+
+    /// The spawn tree, by its name.
+    ///
+    /// # Panics
+    /// When no tree has this name.
+    #[must_use]
+    pub fn tree(self, name: &str) -> Session {
+        Session { tree: name.parse().expect("a tree's name"), ..self }
+    }
+
+    /// How many tasks a node gets.
+    #[must_use]
+    pub fn tasks(mut self, tasks: u32) -> Session {
+        self.tasks.fill(tasks);
+        self
+    }
+
+    /// How many tasks the first nodes get; the others get none.
+    #[must_use]
+    pub fn tasks_on(mut self, tasks: &[u32]) -> Session {
+        self.tasks.fill(0);
+        for (node, &tasks) in self.tasks.iter_mut().zip(tasks) {
+            *node = tasks;
+        }
+        self
+    }
+
+    /// What every task does.
+    #[must_use]
+    pub fn script(self, script: Script) -> Session {
+        Session { script, ..self }
+    }
+
+    /// What this task does instead.
+    #[must_use]
+    pub fn task(mut self, rank: Rank, script: Script) -> Session {
+        self.scripts.insert(rank, script);
+        self
+    }
+
+    /// What things take.
+    #[must_use]
+    pub fn costs(mut self, change: impl FnOnce(&mut Costs)) -> Session {
+        change(&mut self.costs);
+        self
+    }
+
+    /// The session's parameters.
+    #[must_use]
+    pub fn spec(mut self, change: impl FnOnce(&mut SessionSpec)) -> Session {
+        change(&mut self.spec);
+        self
+    }
+
+    /// Seeds whatever looks random.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Session {
+        Session { seed, ..self }
+    }
+
+    /// The user has so many bytes of standard input; task 0 gets them.
+    #[must_use]
+    pub fn input(self, input_bytes: u64) -> Session {
+        Session { input_bytes, ..self }
+    }
+
+    /// Tasks that fail do not end the others.
+    #[must_use]
+    pub fn on_failure_continue(self) -> Session {
+        Session { goes_on: true, ..self }
+    }
+
+    /// The time between SIGTERM and SIGKILL.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Session {
+        Session { grace, ..self }
+    }
+
+    /// How long all agents may take to join.
+    #[must_use]
+    pub fn join_timeout(self, time: Duration) -> Session {
+        Session { join_timeout: Some(time), ..self }
+    }
+
+    /// How long the job may run.
+    #[must_use]
+    pub fn timeout(self, time: Duration) -> Session {
+        Session { timeout: Some(time), ..self }
+    }
+
+    /// How the first starts of this agent go; later ones work.
+    #[must_use]
+    pub fn shell(mut self, agent: AgentId, plans: &[ShellPlan]) -> Session {
+        self.shells.insert(agent, plans.to_vec());
+        self
+    }
+
+    /// Something goes wrong.
+    #[must_use]
+    pub fn fault(mut self, when: When, fault: Fault) -> Session {
+        self.faults.push((when, fault));
+        self
+    }
+
+    /// An agent (0: the head) is killed.
+    #[must_use]
+    pub fn crash(self, agent: AgentId, when: When) -> Session {
+        self.fault(when, Fault::Crash(agent))
+    }
+
+    /// The session must be over within this time, the last process gone.
+    #[must_use]
+    pub fn ends_within(self, time_max: Duration) -> Session {
+        Session { time_max, ..self }
+    }
+
+    /// An agent that has nobody above it must be gone within this time.
+    #[must_use]
+    pub fn orphans_end_within(self, orphan_time_max: Duration) -> Session {
+        Session { orphan_time_max, ..self }
+    }
+
+    /// Runs the session.
+    ///
+    /// # Panics
+    /// When something happens that must not be.
+    pub fn run(&self) -> Report {
+        match self.try_run() {
+            Ok(report) => report,
+            Err(failure) => panic!("{failure}\nsession: {self:?}"),
+        }
+    }
+
+    /// Runs the session; a failed run is run again to write its log.
+    pub fn try_run(&self) -> Result<Report, Failure> {
+        World::run(self, false).or_else(|_| World::run(self, true))
+    }
+
+    /// Within which time an agent with nobody above it is gone: longer where only silence tells.
+    pub(crate) fn orphan_time(&self) -> Duration {
+        let silence = |fault: &Fault| match *fault {
+            Fault::Cut(_) => self.link_timeout(),
+            Fault::Hush(_) => self.silence_max(),
+            Fault::Pause(_, time) => self.silence_max() + time,
+            Fault::Crash(_)
+            | Fault::KillKeeper(_)
+            | Fault::KillShell(_)
+            | Fault::KillTask(_)
+            | Fault::UserSignal(_)
+            | Fault::CloseOutput(_) => Duration::ZERO,
+        };
+        let silence = self.faults.iter().map(|(_, fault)| silence(fault)).max();
+        self.orphan_time_max + silence.unwrap_or_default()
+    }
+
+    /// After which time the kernel closes a link on which nothing passes.
+    pub(crate) fn link_timeout(&self) -> Duration {
+        Duration::from_millis(u64::from(self.spec.link_timeout_ms))
+    }
+
+    /// How long a peer may be silent before it is lost: three periods of a parent with as many
+    /// children as there can be.
+    fn silence_max(&self) -> Duration {
+        let shortest = Duration::from_millis(u64::from(self.spec.heartbeat_ms));
+        4 * shortest.max(Duration::from_secs(2 + u64::from(self.n)))
+    }
+
+    pub(crate) fn n_tasks(&self) -> u32 {
+        self.tasks.iter().sum()
+    }
+
+    pub(crate) fn script_of(&self, rank: Rank) -> &Script {
+        self.scripts.get(&rank).unwrap_or(&self.script)
+    }
+
+    pub(crate) fn shell_plan(&self, agent: AgentId, attempt: u32) -> ShellPlan {
+        let plans = self.shells.get(&agent).map_or(&[][..], Vec::as_slice);
+        let attempt = usize::try_from(attempt).unwrap_or(usize::MAX);
+        plans.get(attempt).copied().unwrap_or(ShellPlan::Works)
+    }
+
+    pub(crate) fn head_config(&self) -> HeadConfig {
+        HeadConfig {
+            names: (0..self.n).map(|node| format!("n{node}")).collect(),
+            tree: self.tree,
+            session: self.spec.clone(),
+            job: self.job(),
+            join_timeout: self.join_timeout,
+            timeout: self.timeout,
+            seed: self.seed,
+        }
+    }
+
+    fn job(&self) -> JobSpec {
+        JobSpec {
+            job: JobId(0),
+            argv: vec![Bytes::from_static(b"/bin/scripted")],
+            env: Vec::new(),
+            dir: Bytes::from_static(b"/"),
+            map: self.task_map(),
+            kvsname: "kvs_0".into(),
+            universe_size: None,
+            stdin: (self.input_bytes > 0).then_some(Rank(0)),
+            stop_on_failure: !self.goes_on,
+            grace_ms: u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn task_map(&self) -> TaskMap {
+        TaskMap::from_counts(self.tasks.iter().copied()).expect("fewer tasks than a map can hold")
+    }
+}

@@ -1,0 +1,335 @@
+//! A simulated task: it goes through its script and reacts to signals.
+//!
+//! It does no more than one step at a time, so that faults fall between any two. What it does to
+//! the outside comes out as [`Act`]s, which the world performs.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::{ExitStatus, Rank, Signal};
+use wire::Stream;
+
+use crate::script::Step;
+
+/// What a pipe holds before its writer has to wait.
+pub(crate) const PIPE_BYTES: u64 = 65_536;
+
+/// How long a step takes.
+const STEP_TIME: Duration = Duration::from_micros(10);
+
+/// What a task does to the outside.
+pub(crate) enum Act {
+    /// Let it go on after this time.
+    Wake(Duration),
+    /// There is something in the pipe of this stream.
+    Wrote(Stream),
+    /// It has sent this over PMI.
+    Pmi(Bytes),
+    /// It has entered its fence of this number.
+    EnteredFence(usize),
+    /// It has left its fence of this number.
+    LeftFence(usize),
+    /// It has taken what was in its standard input.
+    TookInput,
+    /// It has ended.
+    Ended(ExitStatus),
+    /// It has missed a card, which is its neighbour's fault if that has failed.
+    NoCard(String),
+    /// It has seen something that must not be.
+    Wrong(String),
+}
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Wait {
+    /// For its next step's turn, which is on its way.
+    Turn,
+    /// For something over PMI.
+    Pmi,
+    /// For room in a pipe.
+    Room,
+    /// For standard input.
+    Input,
+    /// For its end.
+    End,
+}
+
+/// A task.
+pub(crate) struct Task {
+    rank: Rank,
+    n_tasks: u32,
+    kvsname: Rc<str>,
+    script: Rc<[Step]>,
+    /// The next step.
+    at: usize,
+    /// How much of the next step is done: bytes written, or 1 once its request is sent.
+    done: u64,
+    ignores_term: bool,
+    /// How many fences it has entered.
+    pub(crate) fences: usize,
+    pub(crate) waits_for: Wait,
+    pub(crate) strays: u32,
+    pub(crate) ended: Option<ExitStatus>,
+    pub(crate) pipes: [Pipe; 2],
+    pub(crate) input: InputPipe,
+    pub(crate) pmi: PmiConnection,
+}
+
+/// A pipe that a task writes to.
+#[derive(Default)]
+pub(crate) struct Pipe {
+    pub(crate) written: u64,
+    pub(crate) read: u64,
+    /// The driver is about to read.
+    pub(crate) has_reader_coming: bool,
+    /// The driver has seen its end.
+    pub(crate) is_over: bool,
+}
+
+/// A task's standard input.
+#[derive(Default)]
+pub(crate) struct InputPipe {
+    /// A pipe, rather than `/dev/null`.
+    pub(crate) exists: bool,
+    /// Bytes that the engine has written.
+    pub(crate) given: u64,
+    /// Bytes of these that the pipe has taken.
+    pub(crate) taken: u64,
+    /// Bytes of these that the task has read.
+    pub(crate) read: u64,
+    /// To be closed once all is taken.
+    pub(crate) ends: bool,
+    /// The driver has seen that nobody reads.
+    pub(crate) is_broken: bool,
+}
+
+/// The task's end of its PMI connection.
+#[derive(Default)]
+pub(crate) struct PmiConnection {
+    received: Vec<u8>,
+    pub(crate) is_closed: bool,
+    /// The engine was told that the task has closed it.
+    pub(crate) is_over: bool,
+}
+
+impl Task {
+    pub(crate) fn new(
+        rank: Rank,
+        n_tasks: u32,
+        kvsname: Rc<str>,
+        script: Rc<[Step]>,
+        has_input: bool,
+    ) -> Task {
+        Task {
+            rank,
+            n_tasks,
+            kvsname,
+            script,
+            at: 0,
+            done: 0,
+            ignores_term: false,
+            fences: 0,
+            waits_for: Wait::Turn,
+            strays: 0,
+            ended: None,
+            pipes: Default::default(),
+            input: InputPipe { exists: has_input, ..InputPipe::default() },
+            pmi: PmiConnection::default(),
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    /// Whether a process of it, or one that it left behind, lives.
+    pub(crate) fn is_anything_left(&self) -> bool {
+        self.is_running() || self.strays > 0
+    }
+
+    /// Takes what came over PMI.
+    pub(crate) fn receive(&mut self, data: &[u8]) {
+        self.pmi.received.extend_from_slice(data);
+    }
+
+    /// Whether `signal` ends it.
+    pub(crate) fn dies_of(&self, signal: Signal) -> bool {
+        let ends = [Signal::HUP, Signal::INT, Signal::USR1, Signal::USR2, Signal::TERM];
+        signal == Signal::KILL || (ends.contains(&signal) && !self.ignores_term)
+    }
+
+    /// Does the next step, or finds that it has to wait.
+    pub(crate) fn step(&mut self) -> Vec<Act> {
+        let Some(step) = self.script.get(self.at).cloned() else {
+            return vec![Act::Ended(ExitStatus::Exited(0))];
+        };
+        match step {
+            Step::Output(stream, bytes) => self.write(stream, bytes),
+            Step::Wait(time) => self.next_after(time, vec![]),
+            Step::ReadStdin => self.read_input(),
+            Step::Pmi(line, None) => self.next_with(Act::Pmi(format!("{line}\n").into())),
+            Step::Pmi(line, Some(reply)) => self.ask(&line, &reply),
+            Step::PmiInit => self.ask(
+                "cmd=init pmi_version=1 pmi_subversion=1",
+                "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
+            ),
+            Step::PutCard => self.ask(&self.put_request(), "cmd=put_result rc=0"),
+            Step::CheckCard(distance) => self.check_card(distance),
+            Step::Fence => self.fence(),
+            Step::PmiFinalize => self.ask("cmd=finalize", "cmd=finalize_ack"),
+            Step::Abort(code) => {
+                self.waits_for = Wait::End;
+                vec![Act::Pmi(format!("cmd=abort exitcode={code}\n").into())]
+            }
+            Step::LeaveStray => {
+                self.strays += 1;
+                self.next_after(STEP_TIME, vec![])
+            }
+            Step::IgnoreTerm => {
+                self.ignores_term = true;
+                self.next_after(STEP_TIME, vec![])
+            }
+            Step::Exit(status) => vec![Act::Ended(ExitStatus::Exited(status))],
+            Step::Die(signal) => vec![Act::Ended(ExitStatus::Signaled { signal, core: false })],
+            Step::Hang => self.wait_for(Wait::End),
+        }
+    }
+
+    fn next_after(&mut self, time: Duration, mut acts: Vec<Act>) -> Vec<Act> {
+        self.at += 1;
+        self.done = 0;
+        self.waits_for = Wait::Turn;
+        acts.push(Act::Wake(time));
+        acts
+    }
+
+    fn next_with(&mut self, act: Act) -> Vec<Act> {
+        self.next_after(STEP_TIME, vec![act])
+    }
+
+    fn wait_for(&mut self, wait: Wait) -> Vec<Act> {
+        self.waits_for = wait;
+        vec![]
+    }
+
+    fn write(&mut self, stream: Stream, bytes: u64) -> Vec<Act> {
+        let pipe = &mut self.pipes[stream_index(stream)];
+        let fits = (bytes - self.done).min(PIPE_BYTES - (pipe.written - pipe.read));
+        pipe.written += fits;
+        self.done += fits;
+        if self.done == bytes {
+            return self.next_with(Act::Wrote(stream));
+        }
+        self.waits_for = Wait::Room;
+        vec![Act::Wrote(stream)]
+    }
+
+    fn read_input(&mut self) -> Vec<Act> {
+        let input = &mut self.input;
+        if input.taken > input.read {
+            input.read = input.taken;
+            return vec![Act::TookInput, Act::Wake(STEP_TIME)];
+        }
+        let is_over = !input.exists || (input.ends && input.given == input.read);
+        if is_over { self.next_after(STEP_TIME, vec![]) } else { self.wait_for(Wait::Input) }
+    }
+
+    /// Sends a request, then waits for a reply that starts with `expected`.
+    fn ask(&mut self, request: &str, expected: &str) -> Vec<Act> {
+        if self.done == 0 {
+            self.done = 1;
+            self.waits_for = Wait::Pmi;
+            return vec![Act::Pmi(format!("{request}\n").into())];
+        }
+        match self.pmi.line() {
+            Some(reply) if reply.starts_with(expected) => self.next_after(STEP_TIME, vec![]),
+            Some(reply) => {
+                let words = format!("rank {} asked {request:?}, heard {reply:?}", self.rank.0);
+                vec![Act::Wrong(words)]
+            }
+            None => self.wait_for_pmi(),
+        }
+    }
+
+    /// Waits for more over PMI; a real client gives up when there can be no more.
+    fn wait_for_pmi(&mut self) -> Vec<Act> {
+        if self.pmi.is_closed {
+            return vec![Act::Ended(ExitStatus::Exited(1))];
+        }
+        self.wait_for(Wait::Pmi)
+    }
+
+    fn put_request(&self) -> String {
+        let (kvsname, rank) = (&self.kvsname, self.rank.0);
+        format!("cmd=put kvsname={kvsname} key=card-{rank} value={}", card(self.rank))
+    }
+
+    fn check_card(&mut self, distance: u32) -> Vec<Act> {
+        let neighbour = Rank((self.rank.0 + distance) % self.n_tasks);
+        let request = format!("cmd=get kvsname={} key=card-{}", self.kvsname, neighbour.0);
+        if self.done == 0 {
+            return self.ask(&request, "");
+        }
+        let expected = format!("value={}", card(neighbour));
+        match self.pmi.line() {
+            Some(reply) if reply.split(' ').any(|field| field == expected) => {
+                self.next_after(STEP_TIME, vec![])
+            }
+            Some(reply) => {
+                vec![Act::NoCard(format!("rank {} got a wrong card: {reply:?}", self.rank.0))]
+            }
+            None => self.wait_for_pmi(),
+        }
+    }
+
+    fn fence(&mut self) -> Vec<Act> {
+        let is_new = self.done == 0;
+        let before = self.at;
+        let mut acts = self.ask("cmd=barrier_in", "cmd=barrier_out");
+        if is_new {
+            acts.insert(0, Act::EnteredFence(self.fences));
+            self.fences += 1;
+        }
+        if self.at != before {
+            acts.insert(0, Act::LeftFence(self.fences - 1));
+        }
+        acts
+    }
+}
+
+impl Pipe {
+    /// Bytes that the driver can read.
+    pub(crate) fn available(&self) -> u64 {
+        self.written - self.read
+    }
+}
+
+impl InputPipe {
+    /// Moves what fits into the pipe. Returns how much.
+    pub(crate) fn fill(&mut self) -> u64 {
+        let fits = (self.given - self.taken).min(PIPE_BYTES - (self.taken - self.read));
+        self.taken += fits;
+        fits
+    }
+}
+
+impl PmiConnection {
+    fn line(&mut self) -> Option<String> {
+        let end = self.received.iter().position(|&byte| byte == b'\n')?;
+        let line: Vec<u8> = self.received.drain(..=end).collect();
+        Some(String::from_utf8_lossy(&line[..end]).into_owned())
+    }
+}
+
+pub(crate) fn stream_index(stream: Stream) -> usize {
+    match stream {
+        Stream::Stdout => 0,
+        Stream::Stderr => 1,
+    }
+}
+
+/// The value that a task puts: long enough to be worth carrying.
+fn card(rank: Rank) -> String {
+    format!("address-of-{:0>40}", rank.0)
+}

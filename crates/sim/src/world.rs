@@ -1,0 +1,310 @@
+//! The world that engines live in: a queue of what is still to happen, and who hears of it.
+//!
+//! The world takes the driver's part. It hands every input to the engine that it is for, drains
+//! the effects, and performs them by putting their consequences into the queue: nothing happens
+//! inside of something else.
+
+/// Adds a line to the log, if one is kept.
+macro_rules! log {
+    ($world:expr, $($words:tt)*) => {
+        if $world.log.is_some() {
+            let line = format!($($words)*);
+            $world.push_log(line);
+        }
+    };
+}
+
+mod effects;
+mod faults;
+mod finish;
+mod links;
+mod shells;
+mod tasks;
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::discriminant;
+use std::rc::Rc;
+use std::time::Duration;
+
+use engine::{Engine, Input, LinkId};
+use model::{AgentId, Rank, Time};
+use wire::{Message, Stream};
+
+use crate::checker::Checker;
+use crate::fault::{Fault, When};
+use crate::link::Link;
+use crate::process::{Process, ProcessId};
+use crate::queue::Queue;
+use crate::report::{Failure, Report};
+use crate::session::Session;
+use crate::shell::{Shell, ShellId};
+
+/// How long a driver takes for something on its own host.
+const LOCAL_TIME: Duration = Duration::from_micros(50);
+
+/// Wake-ups of one engine at one time before it counts as stuck.
+const WAKES_MAX: u32 = 100;
+
+/// How many lines of the log a failure shows.
+const LOG_LINES_MAX: usize = 150;
+
+/// The world.
+pub(crate) struct World<'a> {
+    session: &'a Session,
+    now: Time,
+    steps: u64,
+    queue: Queue<Happening>,
+    processes: Vec<Process>,
+    /// How many of the processes have not ended.
+    running: usize,
+    links: Vec<Link>,
+    shells: Vec<Shell>,
+    checker: Checker,
+    /// Faults by step, the next one last.
+    step_faults: Vec<(u64, Fault)>,
+    log: Option<VecDeque<String>>,
+    kvsname: Rc<str>,
+    /// The head's output: when its reader is free, what waits for it, which streams are closed.
+    reader_free_at: Time,
+    unwritten: u64,
+    closed_outputs: [bool; 2],
+    /// The user's input that the head has read, and how much more it wants.
+    input_given: u64,
+    input_wanted: u64,
+    input_is_ended: bool,
+    input_is_on_its_way: bool,
+}
+
+/// Something that is still to happen.
+#[derive(Debug)]
+enum Happening {
+    /// An engine is told.
+    Input(ProcessId, Input),
+    /// An engine's time has come.
+    Wake(ProcessId),
+    /// A message is at this end of a link.
+    Arrival(LinkId, usize, Message),
+    /// The other end of a link has closed it, and this end sees it.
+    LinkDown(LinkId, usize),
+    /// The kernel gives a link up at this end.
+    LinkTimeout(LinkId, usize),
+    /// A shell has got so far that its agents exist, or that it fails.
+    ShellReady(ShellId),
+    /// A shell has ended here.
+    ShellEnded(ShellId, ShellEnd),
+    /// A started agent has proved itself to its parent, or has found nobody.
+    Connected(ProcessId),
+    /// A task does its next step.
+    TaskStep(ProcessId, Rank),
+    /// A driver reads a task's output.
+    ReadTask(ProcessId, Rank, Stream),
+    /// The keeper of a dead process kills all that was below.
+    Reap(ProcessId),
+    /// A process must be gone.
+    MustBeGone(ProcessId),
+    /// Every process must be gone, since the head has ended a while ago.
+    MustBeEmpty,
+    /// Every process must be gone, since the session has taken long enough.
+    MustBeOver,
+    /// The head reads the user's input.
+    ReadInput,
+    /// The reader of the head's output has taken so much.
+    OutputRead(u32),
+    /// Something goes wrong.
+    Strike(Fault),
+}
+
+/// How a shell ended.
+#[derive(Clone, Debug)]
+struct ShellEnd {
+    kind: wire::ShellFailureKind,
+    status: model::ExitStatus,
+    words: &'static str,
+}
+
+impl World<'_> {
+    /// Runs a session to its end.
+    pub(crate) fn run(session: &Session, keeps_log: bool) -> Result<Report, Failure> {
+        let mut world = World::new(session, keeps_log);
+        world.begin();
+        while world.running > 0
+            && world.checker.violations.is_empty()
+            && let Some((time, happening)) = world.queue.pop()
+        {
+            world.now = time;
+            world.happen(happening);
+            world.steps += 1;
+            world.strike_by_step();
+        }
+        world.finish()
+    }
+
+    fn new(session: &Session, keeps_log: bool) -> World<'_> {
+        let kvsname = session.head_config().job.kvsname.as_str().into();
+        World {
+            session,
+            now: Time::ZERO,
+            steps: 0,
+            queue: Queue::new(),
+            processes: Vec::new(),
+            running: 0,
+            links: Vec::new(),
+            shells: Vec::new(),
+            checker: Checker::new(session.n_tasks()),
+            step_faults: Vec::new(),
+            log: keeps_log.then(VecDeque::new),
+            kvsname,
+            reader_free_at: Time::ZERO,
+            unwritten: 0,
+            closed_outputs: [false; 2],
+            input_given: 0,
+            input_wanted: 0,
+            input_is_ended: false,
+            input_is_on_its_way: false,
+        }
+    }
+
+    fn begin(&mut self) {
+        for (when, fault) in &self.session.faults {
+            match *when {
+                When::Step(step) => self.step_faults.push((step, fault.clone())),
+                When::At(time) => {
+                    self.queue.push(Time::ZERO + time, Happening::Strike(fault.clone()));
+                }
+            }
+        }
+        self.queue.push(Time::ZERO + self.session.time_max, Happening::MustBeOver);
+        self.step_faults.sort_by_key(|&(step, _)| std::cmp::Reverse(step));
+        let engine = Engine::head(self.now, self.session.head_config());
+        self.add_process(Process::new(AgentId::HEAD, engine, None));
+    }
+
+    /// Brings a process to life.
+    fn add_process(&mut self, process: Process) -> ProcessId {
+        let id = ProcessId(self.processes.len());
+        self.processes.push(process);
+        self.running += 1;
+        self.drain(id);
+        id
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Input(process, input) => self.tell(process, input),
+            Happening::Wake(process) => self.wake(process),
+            Happening::Arrival(link, end, message) => self.arrive(link, end, message),
+            Happening::LinkDown(link, end) => self.see_link_down(link, end),
+            Happening::LinkTimeout(link, end) => self.link_timeout(link, end),
+            Happening::ShellReady(shell) => self.shell_ready(shell),
+            Happening::ShellEnded(shell, end) => self.shell_ended(shell, end),
+            Happening::Connected(process) => self.connected(process),
+            Happening::TaskStep(process, rank) => self.task_step(process, rank),
+            Happening::ReadTask(process, rank, stream) => self.read_task(process, rank, stream),
+            Happening::Reap(process) => self.reap(process),
+            Happening::MustBeGone(process) => self.must_be_gone(process),
+            Happening::MustBeEmpty => self.must_be_empty(),
+            Happening::MustBeOver => self.must_be_over(),
+            Happening::ReadInput => self.read_input(),
+            Happening::OutputRead(bytes) => self.output_read(bytes),
+            Happening::Strike(fault) => self.strike(&fault),
+        }
+    }
+
+    /// Lets something happen after `time`.
+    fn after(&mut self, time: Duration, happening: Happening) {
+        self.queue.push(self.now + time, happening);
+    }
+
+    /// Tells an engine after the time that a driver takes.
+    fn tell_soon(&mut self, process: ProcessId, input: Input) {
+        self.after(LOCAL_TIME, Happening::Input(process, input));
+    }
+
+    /// Tells an engine, and performs what it answers.
+    fn tell(&mut self, id: ProcessId, input: Input) {
+        let process = &self.processes[id.0];
+        if !process.is_running() {
+            return;
+        }
+        if process.paused_until > self.now {
+            return self.queue.push(process.paused_until, Happening::Input(id, input));
+        }
+        self.note_input(id, &input);
+        self.processes[id.0].engine.handle(self.now, input);
+        self.drain(id);
+    }
+
+    fn wake(&mut self, id: ProcessId) {
+        let process = &mut self.processes[id.0];
+        if !process.is_running() {
+            return;
+        }
+        if process.paused_until > self.now {
+            return self.queue.push(process.paused_until, Happening::Wake(id));
+        }
+        process.armed = None;
+        if process.engine.poll_timeout().is_some_and(|time| time <= self.now) {
+            process.wakes = if process.last_wake == self.now { process.wakes + 1 } else { 1 };
+            process.last_wake = self.now;
+            if process.wakes > WAKES_MAX {
+                let agent = process.agent;
+                return self.checker.violate(format!("the timer of agent {agent} stands still"));
+            }
+            process.engine.on_time(self.now);
+            log!(self, "agent {} wakes", self.processes[id.0].agent);
+        }
+        self.drain(id);
+    }
+
+    /// Performs all that an engine wants, and comes back when it wants.
+    fn drain(&mut self, id: ProcessId) {
+        while let Some(effect) = self.processes[id.0].engine.poll_effect() {
+            self.perform(id, effect);
+        }
+        while let Some(event) = self.processes[id.0].engine.poll_event() {
+            log!(self, "agent {} tells {event:?}", self.processes[id.0].agent);
+            if id == ProcessId::HEAD {
+                self.checker.report.events.push((self.now, event));
+            }
+        }
+        self.arm(id);
+    }
+
+    fn arm(&mut self, id: ProcessId) {
+        let process = &mut self.processes[id.0];
+        let Some(time) = process.engine.poll_timeout().map(|time| time.max(self.now)) else {
+            return;
+        };
+        if process.is_running() && process.armed.is_none_or(|armed| time < armed) {
+            process.armed = Some(time);
+            self.queue.push(time, Happening::Wake(id));
+        }
+    }
+
+    fn note_input(&mut self, id: ProcessId, input: &Input) {
+        let kind = if let Input::Message { message, .. } = input {
+            hash_of(&discriminant(message)).wrapping_add(1)
+        } else {
+            hash_of(&discriminant(input))
+        };
+        self.checker.note([self.now.as_nanos(), id.0 as u64, kind, self.steps]);
+        log!(self, "agent {} hears {input:?}", self.processes[id.0].agent);
+    }
+
+    fn push_log(&mut self, line: String) {
+        let time_us = self.now.as_nanos() / 1_000;
+        let line = format!("{:>9} us, step {}: {line}", time_us, self.steps);
+        let Some(log) = &mut self.log else { return };
+        if log.len() == LOG_LINES_MAX {
+            log.pop_front();
+        }
+        log.push_back(line);
+    }
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

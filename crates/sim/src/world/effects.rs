@@ -1,0 +1,176 @@
+//! Performing what engines want.
+
+use engine::{Effect, Input, Spawn};
+use model::{ExitStatus, JobId, Rank, Signal};
+use wire::Stream;
+
+use super::{Happening, World, hash_of};
+use crate::checker::INPUT_KEY;
+use crate::link::transfer_time;
+use crate::pattern;
+use crate::process::{End, ProcessId};
+use crate::task::{Task, Wait};
+
+/// The most that a driver reads at once.
+const READ_BYTES_MAX: u64 = 65_536;
+
+impl World<'_> {
+    pub(super) fn perform(&mut self, id: ProcessId, effect: Effect) {
+        log!(self, "agent {} wants {effect:?}", self.processes[id.0].agent);
+        self.checker.note([id.0 as u64, hash_of(&std::mem::discriminant(&effect)), 0, 0]);
+        if !self.processes[id.0].is_running() {
+            return self.checker.violate(format!("an effect after the last one: {effect:?}"));
+        }
+        match effect {
+            Effect::Start(start) => self.start(id, &start),
+            Effect::KillShell(start) => self.kill_shell_of(id, start),
+            Effect::Send { links, message } => self.send(id, &links, &message),
+            Effect::Close(link) => self.close_link(id, link),
+            Effect::Prepare(job) => {
+                self.tell_soon(id, Input::Prepared { job: job.job, fault: None });
+            }
+            Effect::Spawn(spawn) => self.spawn(id, &spawn),
+            Effect::SignalTasks { job: _, signal } => self.signal_tasks(id, signal),
+            Effect::Sweep(job) => self.sweep(id, job),
+            Effect::ReadTasks(on) => self.read_tasks(id, on),
+            Effect::WriteTask { job: _, rank, data } => self.write_task(id, rank, &data),
+            Effect::CloseTaskInput { job: _, rank } => self.close_task_input(id, rank),
+            Effect::PmiSend { job: _, rank, data } => self.pmi_send(id, rank, &data),
+            Effect::PmiClose { job: _, rank } => self.pmi_close(id, rank),
+            Effect::WriteOutput { rank, stream, data } => self.write_output(rank, stream, &data),
+            Effect::ReadInput(bytes) => self.want_input(bytes),
+            Effect::StopInput => self.input_wanted = 0,
+            Effect::SuspendSelf => self.suspend(id),
+            Effect::Exit(code) => self.exit(id, code),
+            Effect::Abandon { code, words: _ } => self.end_process(id, End::Abandon(code)),
+        }
+    }
+
+    fn spawn(&mut self, id: ProcessId, spawn: &Spawn) {
+        let (rank, job) = (spawn.rank, spawn.job.job);
+        let script = self.session.script_of(rank).steps();
+        let kvsname = self.kvsname.clone();
+        let task = Task::new(rank, self.session.n_tasks(), kvsname, script, spawn.stdin);
+        if self.processes[id.0].tasks.insert(rank, task).is_some() {
+            self.checker.violate(format!("rank {rank} was launched twice"));
+        }
+        self.tell_soon(id, Input::Spawned { job, rank, result: Ok(1000 + rank.0) });
+        self.after(2 * super::LOCAL_TIME, Happening::TaskStep(id, rank));
+    }
+
+    fn signal_tasks(&mut self, id: ProcessId, signal: Signal) {
+        let status = ExitStatus::Signaled { signal, core: false };
+        let tasks = self.processes[id.0].tasks.iter();
+        let dying: Vec<Rank> = tasks
+            .filter(|(_, task)| task.is_running() && task.dies_of(signal))
+            .map(|(&rank, _)| rank)
+            .collect();
+        for rank in dying {
+            self.end_task(id, rank, status);
+        }
+    }
+
+    fn sweep(&mut self, id: ProcessId, job: JobId) {
+        self.kill_all_tasks(id);
+        self.tell_soon(id, Input::Swept(job));
+    }
+
+    fn read_tasks(&mut self, id: ProcessId, on: bool) {
+        let process = &mut self.processes[id.0];
+        process.ignores_tasks = !on;
+        for rank in process.tasks.keys().copied().collect::<Vec<_>>() {
+            for stream in [Stream::Stdout, Stream::Stderr] {
+                self.read_task_soon(id, rank, stream);
+            }
+        }
+    }
+
+    fn write_task(&mut self, id: ProcessId, rank: Rank, data: &bytes::Bytes) {
+        let Some(task) = self.processes[id.0].tasks.get_mut(&rank) else {
+            return self.checker.violate(format!("WriteTask of rank {rank}, which is not there"));
+        };
+        self.checker.on_task_input(task.input.given, data);
+        task.input.given += data.len() as u64;
+        self.fill_input(id, rank);
+    }
+
+    fn close_task_input(&mut self, id: ProcessId, rank: Rank) {
+        if let Some(task) = self.processes[id.0].tasks.get_mut(&rank) {
+            task.input.ends = true;
+            self.go_on_if(id, rank, Wait::Input);
+        }
+    }
+
+    fn pmi_send(&mut self, id: ProcessId, rank: Rank, data: &[u8]) {
+        if let Some(task) = self.processes[id.0].tasks.get_mut(&rank) {
+            task.receive(data);
+            self.go_on_if(id, rank, Wait::Pmi);
+        }
+    }
+
+    fn pmi_close(&mut self, id: ProcessId, rank: Rank) {
+        if let Some(task) = self.processes[id.0].tasks.get_mut(&rank) {
+            task.pmi.is_closed = true;
+            self.go_on_if(id, rank, Wait::Pmi);
+        }
+    }
+
+    fn write_output(&mut self, rank: Rank, stream: Stream, data: &bytes::Bytes) {
+        self.checker.on_output(rank, stream, data);
+        let len = data.len() as u64;
+        self.unwritten += len;
+        let report = &mut self.checker.report;
+        report.unwritten_max = report.unwritten_max.max(self.unwritten);
+        let begin = self.reader_free_at.max(self.now);
+        self.reader_free_at = begin + transfer_time(len, self.session.costs.reader);
+        let bytes = u32::try_from(len).unwrap_or(u32::MAX);
+        self.queue.push(self.reader_free_at + super::LOCAL_TIME, Happening::OutputRead(bytes));
+    }
+
+    pub(super) fn output_read(&mut self, bytes: u32) {
+        self.unwritten -= u64::from(bytes);
+        self.tell(ProcessId::HEAD, Input::OutputWritten(bytes));
+    }
+
+    fn want_input(&mut self, bytes: u32) {
+        self.input_wanted += u64::from(bytes);
+        if !self.input_is_on_its_way {
+            self.input_is_on_its_way = true;
+            self.after(super::LOCAL_TIME, Happening::ReadInput);
+        }
+    }
+
+    pub(super) fn read_input(&mut self) {
+        self.input_is_on_its_way = false;
+        if self.input_is_ended || self.input_wanted == 0 {
+            return;
+        }
+        let left = self.session.input_bytes - self.input_given;
+        if left == 0 {
+            self.input_is_ended = true;
+            return self.tell(ProcessId::HEAD, Input::UserInputEnd);
+        }
+        let len = left.min(self.input_wanted).min(READ_BYTES_MAX);
+        let data = pattern::bytes(INPUT_KEY, self.input_given, len);
+        self.input_given += len;
+        self.input_wanted -= len;
+        self.tell(ProcessId::HEAD, Input::UserInput(data));
+        self.want_input(0);
+    }
+
+    /// The head stops itself; the user lets it go on after a while.
+    fn suspend(&mut self, id: ProcessId) {
+        const SUSPENDED: std::time::Duration = std::time::Duration::from_secs(30);
+        self.processes[id.0].paused_until = self.now + SUSPENDED;
+        self.after(SUSPENDED, Happening::Input(id, Input::Resumed));
+    }
+
+    fn exit(&mut self, id: ProcessId, code: u8) {
+        let process = &self.processes[id.0];
+        let agent = process.agent;
+        if process.tasks.values().any(Task::is_anything_left) {
+            self.checker.violate(format!("agent {agent} exits and leaves tasks behind"));
+        }
+        self.end_process(id, End::Exit(code));
+    }
+}

@@ -1,0 +1,117 @@
+//! What must hold when something is over.
+
+use model::{ExitStatus, IdSet, Rank};
+use wire::Stream;
+
+use super::World;
+use crate::process::{End, ProcessId};
+use crate::report::{Failure, Report};
+
+impl World<'_> {
+    /// A process that has nobody above it must have ended.
+    pub(super) fn must_be_gone(&mut self, id: ProcessId) {
+        if self.processes[id.0].is_running() {
+            let agent = self.processes[id.0].agent;
+            self.checker.violate(format!("agent {agent} lives on with nobody above it"));
+        }
+    }
+
+    /// The head has ended some time ago.
+    pub(super) fn must_be_empty(&mut self) {
+        self.expect_nobody("live on after the head's end");
+    }
+
+    /// The session has taken as long as it may.
+    pub(super) fn must_be_over(&mut self) {
+        let words = format!("are not over after {:?}", self.session.time_max);
+        self.expect_nobody(&words);
+    }
+
+    fn expect_nobody(&mut self, words: &str) {
+        let running = self.processes.iter().filter(|process| process.is_running());
+        let agents: IdSet = running.map(|process| process.agent.0).collect();
+        if !agents.is_empty() {
+            self.checker.violate(format!("agents {agents} {words}"));
+        }
+    }
+
+    /// Checks what the run has come to, and reports it.
+    pub(super) fn finish(mut self) -> Result<Report, Failure> {
+        if self.checker.violations.is_empty() {
+            self.expect_nobody("wait, and nothing is left to happen");
+        }
+        if self.checker.violations.is_empty() {
+            self.check_output();
+            self.check_code();
+        }
+        let hash = self.checker.hash();
+        let report = &mut self.checker.report;
+        report.outcome = self.processes[0].engine.outcome().clone();
+        report.steps = self.steps;
+        report.hash = hash;
+        if self.checker.violations.is_empty() {
+            return Ok(self.checker.report);
+        }
+        Err(Failure {
+            violations: self.checker.violations,
+            log: self.log.unwrap_or_default().into(),
+            report: Box::new(self.checker.report),
+        })
+    }
+
+    /// After an orderly end, all that tasks wrote has been written for the user.
+    fn check_output(&mut self) {
+        let is_orderly = |process: &crate::process::Process| match process.end {
+            Some(End::Exit(_)) => true,
+            Some(End::Abandon(_) | End::Crash) | None => false,
+        };
+        let is_closed = self.closed_outputs.contains(&true);
+        if is_closed || !self.processes.iter().all(is_orderly) {
+            return;
+        }
+        for (&rank, task) in self.processes.iter().flat_map(|process| &process.tasks) {
+            for stream in [Stream::Stdout, Stream::Stderr] {
+                self.checker.on_stream_total(rank, stream, task.written(stream));
+            }
+            self.checker.report.input_bytes += task.input.read;
+        }
+    }
+
+    /// The exit status is 0 if and only if every task has ended with 0 and nothing went wrong.
+    fn check_code(&mut self) {
+        let Some(code) = self.checker.report.code else { return };
+        let outcome = self.processes[0].engine.outcome();
+        if outcome.code != code {
+            let words = format!("exit status {code}, but the outcome says {}", outcome.code);
+            self.checker.violations.push(words);
+        }
+        let has_cause = !outcome.start_failures.is_empty()
+            || !outcome.losses.is_empty()
+            || !outcome.faults.is_empty()
+            || outcome.timed_out
+            || outcome.output_closed
+            || outcome.signal.is_some();
+        if code != 0 && !has_cause {
+            self.checker.violations.push(format!("exit status {code} without a named cause"));
+        }
+        if code == 0 {
+            self.check_success();
+        }
+    }
+
+    fn check_success(&mut self) {
+        let tasks = self.processes.iter().flat_map(|process| &process.tasks);
+        let failed: Vec<Rank> = tasks
+            .clone()
+            .filter(|(_, task)| task.ended != Some(ExitStatus::Exited(0)))
+            .map(|(&rank, _)| rank)
+            .collect();
+        let launched = tasks.count();
+        let n_tasks = self.session.n_tasks() as usize;
+        if launched != n_tasks || !failed.is_empty() {
+            let words =
+                format!("exit status 0, but {launched} of {n_tasks} ran, {failed:?} failed");
+            self.checker.violations.push(words);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Links: sending, closing, and what the other end sees.
+
+use engine::{Input, LinkId};
+use wire::Message;
+
+use super::{Happening, World};
+use crate::link::{Link, index, message_bytes, message_kind};
+use crate::process::ProcessId;
+
+impl World<'_> {
+    /// Joins two processes and tells both.
+    pub(super) fn connect(&mut self, parent: ProcessId, child: ProcessId) {
+        let link = LinkId(self.links.len() as u64);
+        self.links.push(Link::new(parent, child));
+        for (id, peer) in [(parent, child), (child, parent)] {
+            let process = &mut self.processes[id.0];
+            process.links.insert(link);
+            let report = &mut self.checker.report;
+            report.links_max = report.links_max.max(process.links.len());
+            let peer = self.processes[peer.0].agent;
+            self.tell(id, Input::LinkUp { link, peer });
+        }
+    }
+
+    pub(super) fn send(&mut self, id: ProcessId, links: &[LinkId], message: &Message) {
+        for &link in links {
+            let agent = self.processes[id.0].agent;
+            match self.links.get(index(link)) {
+                Some(found) if found.ends.contains(&id) => self.send_one(id, link, message),
+                Some(_) | None => {
+                    self.checker.violate(format!("agent {agent} sends on {link:?}, not its own"));
+                }
+            }
+        }
+    }
+
+    fn send_one(&mut self, id: ProcessId, link_id: LinkId, message: &Message) {
+        let costs = &self.session.costs;
+        let link = &mut self.links[index(link_id)];
+        let end = link.end_of(id);
+        let kind = message_kind(message);
+        if link.is_closed[end] {
+            let agent = self.processes[id.0].agent;
+            let words = format!("agent {agent} sends {kind} on {link_id:?}, which is down");
+            return self.checker.violate(words);
+        }
+        *self.checker.report.messages.entry(kind).or_default() += 1;
+        if let Message::Output(output) = message {
+            // A sender may overdraw by one piece.
+            if link.credit <= 0 {
+                self.checker.violate(format!("{link_id:?} carries output without credit"));
+            }
+            link.credit -= output.data.len() as i64;
+            let uncredited = link.window.unwrap_or(0) - link.credit;
+            let report = &mut self.checker.report;
+            report.uncredited_max = report.uncredited_max.max(uncredited);
+        }
+        let bytes = message_bytes(message);
+        let time = link.arrival(self.now, end, bytes, costs.bandwidth, costs.link);
+        if !link.is_cut {
+            self.queue.push(time, Happening::Arrival(link_id, 1 - end, message.clone()));
+        }
+    }
+
+    pub(super) fn arrive(&mut self, link_id: LinkId, end: usize, message: Message) {
+        let link = &self.links[index(link_id)];
+        let id = link.ends[end];
+        let process = &self.processes[id.0];
+        if link.is_cut || link.is_closed[end] || !process.is_running() {
+            return;
+        }
+        if process.paused_until > self.now {
+            let again = Happening::Arrival(link_id, end, message);
+            return self.queue.push(process.paused_until, again);
+        }
+        self.note_arrival(link_id, id, &message);
+        self.tell(id, Input::Message { link: link_id, message });
+    }
+
+    fn note_arrival(&mut self, link_id: LinkId, id: ProcessId, message: &Message) {
+        let agent = self.processes[id.0].agent;
+        if let Message::OutputCredit(bytes) = message {
+            let link = &mut self.links[index(link_id)];
+            link.credit += i64::from(*bytes);
+            if link.credit > *link.window.get_or_insert(link.credit) {
+                self.checker.violate(format!("agent {agent} is credited more than it sent"));
+            }
+        }
+        if let Message::Welcome(_) = message {
+            let report = &mut self.checker.report;
+            report.welcomed_at = Some(self.now);
+            *report.welcomes.entry(agent).or_default() += 1;
+        }
+    }
+
+    /// An engine closes a link.
+    pub(super) fn close_link(&mut self, id: ProcessId, link: LinkId) {
+        match self.links.get(index(link)) {
+            Some(found) if found.ends.contains(&id) => self.close_end(id, link),
+            Some(_) | None => {
+                self.checker.violate(format!("Close of {link:?}, which is not there"))
+            }
+        }
+    }
+
+    /// Closes one end; the other sees it behind all that was sent.
+    pub(super) fn close_end(&mut self, id: ProcessId, link_id: LinkId) {
+        let costs = &self.session.costs;
+        let link = &mut self.links[index(link_id)];
+        let end = link.end_of(id);
+        self.processes[id.0].links.remove(&link_id);
+        if std::mem::replace(&mut link.is_closed[end], true) || link.is_cut {
+            return;
+        }
+        let time = link.arrival(self.now, end, 0, costs.bandwidth, costs.link);
+        self.queue.push(time, Happening::LinkDown(link_id, 1 - end));
+    }
+
+    /// One end sees that the other has closed the link.
+    pub(super) fn see_link_down(&mut self, link: LinkId, end: usize) {
+        if !self.links[index(link)].is_cut {
+            self.break_link(link, end, "connection closed by the peer", Happening::LinkDown);
+        }
+    }
+
+    pub(super) fn link_timeout(&mut self, link: LinkId, end: usize) {
+        self.break_link(link, end, "connection timed out", Happening::LinkTimeout);
+    }
+
+    fn break_link(
+        &mut self,
+        link_id: LinkId,
+        end: usize,
+        words: &str,
+        again: fn(LinkId, usize) -> Happening,
+    ) {
+        let link = &mut self.links[index(link_id)];
+        let id = link.ends[end];
+        let process = &mut self.processes[id.0];
+        if link.is_closed[end] || !process.is_running() {
+            return;
+        }
+        if process.paused_until > self.now {
+            return self.queue.push(process.paused_until, again(link_id, end));
+        }
+        link.is_closed[end] = true;
+        process.links.remove(&link_id);
+        log!(self, "{link_id:?} is down at agent {}", self.processes[id.0].agent);
+        self.tell(id, Input::LinkDown { link: link_id, misbehaved: false, words: words.into() });
+    }
+}

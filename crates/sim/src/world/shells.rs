@@ -1,0 +1,226 @@
+//! Shells and the processes that they start: how agents come to life, and how processes end.
+
+use std::time::Duration;
+
+use engine::{AgentConfig, Engine, Input, Start, StartId};
+use model::{AgentId, ExitStatus, Signal};
+use wire::ShellFailureKind;
+
+use super::{Happening, LOCAL_TIME, ShellEnd, World};
+use crate::fault::ShellPlan;
+use crate::process::{End, Process, ProcessId};
+use crate::shell::{Shell, ShellId};
+
+/// How long a system call takes to find that nobody answers.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an agent waits for its parent's welcome.
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl World<'_> {
+    pub(super) fn start(&mut self, id: ProcessId, start: &Start) {
+        let agents: Vec<AgentId> = start.agents.iter().map(|&(agent, _)| agent).collect();
+        for &agent in &agents {
+            *self.checker.report.starts.entry(agent).or_default() += 1;
+        }
+        let first = agents.first().copied().unwrap_or_default();
+        let plan = self.session.shell_plan(first, start.attempt);
+        let shell = ShellId(self.shells.len());
+        self.shells.push(Shell {
+            start: start.start,
+            by: id,
+            agents,
+            attempt: start.attempt,
+            plan,
+            started: Vec::new(),
+            is_over: false,
+            is_cut: false,
+        });
+        if self.processes[id.0].shells.insert(start.start, shell).is_some() {
+            self.checker.violate(format!("{:?} was used twice", start.start));
+        }
+        self.begin_shell(id, shell, plan);
+    }
+
+    fn begin_shell(&mut self, id: ProcessId, shell: ShellId, plan: ShellPlan) {
+        let costs = self.session.costs;
+        let process = &mut self.processes[id.0];
+        process.starts_free_at = process.starts_free_at.max(self.now) + costs.gap;
+        let ready = process.starts_free_at + costs.latency;
+        match plan {
+            ShellPlan::Works | ShellPlan::Fails(_) | ShellPlan::EndsEarly | ShellPlan::Mute => {
+                self.queue.push(ready, Happening::ShellReady(shell));
+            }
+            ShellPlan::Slow(time) => self.queue.push(ready + time, Happening::ShellReady(shell)),
+            ShellPlan::NotRun(errno) => {
+                self.shells[shell.0].is_over = true;
+                let start = self.shells[shell.0].start;
+                self.tell_soon(id, Input::ShellNotRun { start, errno, words: "execve".into() });
+            }
+            ShellPlan::Hangs => {}
+        }
+    }
+
+    pub(super) fn shell_ready(&mut self, id: ShellId) {
+        let shell = &self.shells[id.0];
+        if shell.is_over || !self.processes[shell.by.0].is_running() {
+            return;
+        }
+        match shell.plan {
+            ShellPlan::Works | ShellPlan::Slow(_) => self.bring_up(id, true),
+            ShellPlan::Mute => self.bring_up(id, false),
+            ShellPlan::EndsEarly => {
+                self.bring_up(id, true);
+                self.kill_shell(id);
+            }
+            ShellPlan::Fails(kind) => {
+                let status = ExitStatus::Exited(255);
+                self.end_shell(
+                    id,
+                    Duration::ZERO,
+                    ShellEnd { kind, status, words: "no such luck" },
+                );
+            }
+            ShellPlan::NotRun(_) | ShellPlan::Hangs => {}
+        }
+    }
+
+    /// Creates the agents that a shell starts.
+    fn bring_up(&mut self, id: ShellId, connects: bool) {
+        for agent in self.shells[id.0].agents.clone() {
+            let process = ProcessId(self.processes.len());
+            let engine = Engine::agent(self.now, self.agent_config(id, agent, process));
+            log!(self, "agent {agent} exists");
+            self.shells[id.0].started.push(process);
+            self.add_process(Process::new(agent, engine, Some(id)));
+            if connects {
+                self.after(self.session.costs.link, Happening::Connected(process));
+            }
+        }
+    }
+
+    fn agent_config(&self, id: ShellId, agent: AgentId, process: ProcessId) -> AgentConfig {
+        let shell = &self.shells[id.0];
+        AgentConfig {
+            agent,
+            parent: self.processes[shell.by.0].agent,
+            attempt: shell.attempt,
+            pid: u32::try_from(process.0).unwrap_or(u32::MAX),
+            seed: self.session.seed ^ u64::from(agent.0),
+            welcome_timeout: WELCOME_TIMEOUT,
+        }
+    }
+
+    /// A started agent reaches its parent, or finds that it can't.
+    pub(super) fn connected(&mut self, id: ProcessId) {
+        let process = &self.processes[id.0];
+        let Some(shell) = process.shell.filter(|_| process.is_running()) else { return };
+        let Shell { by, is_cut, .. } = self.shells[shell.0];
+        if is_cut {
+            let words = "connection timed out".into();
+            self.after(CONNECT_TIMEOUT, Happening::Input(id, Input::ConnectFailed(words)));
+        } else if self.processes[by.0].is_running() {
+            self.connect(by, id);
+        } else {
+            self.tell(id, Input::ConnectFailed("connection refused".into()));
+        }
+    }
+
+    /// An engine ends a helper. One that has ended by itself meanwhile is no mistake.
+    pub(super) fn kill_shell_of(&mut self, id: ProcessId, start: StartId) {
+        match self.processes[id.0].shells.get(&start) {
+            Some(&shell) => self.kill_shell(shell),
+            None => self.checker.violate(format!("KillShell of {start:?}, which is not there")),
+        }
+    }
+
+    /// Kills a helper; the agents at its other end hear of it.
+    pub(super) fn kill_shell(&mut self, id: ShellId) {
+        let status = ExitStatus::Signaled { signal: Signal::KILL, core: false };
+        let kind = ShellFailureKind::Other;
+        self.end_shell(id, LOCAL_TIME, ShellEnd { kind, status, words: "" });
+        self.tell_started(id);
+    }
+
+    /// Tells the agents of a shell that it is gone; from then on their time runs.
+    fn tell_started(&mut self, id: ShellId) {
+        let shell = &self.shells[id.0];
+        let is_cut = shell.is_cut;
+        for process in shell.started.clone() {
+            if !is_cut {
+                let gone = Happening::Input(process, Input::KeeperGone);
+                self.after(self.session.costs.link, gone);
+            }
+            self.after(self.session.orphan_time(), Happening::MustBeGone(process));
+        }
+    }
+
+    fn end_shell(&mut self, id: ShellId, after: Duration, end: ShellEnd) {
+        if !std::mem::replace(&mut self.shells[id.0].is_over, true) {
+            self.after(after, Happening::ShellEnded(id, end));
+        }
+    }
+
+    pub(super) fn shell_ended(&mut self, id: ShellId, end: ShellEnd) {
+        let shell = &self.shells[id.0];
+        let (by, start) = (shell.by, shell.start);
+        let ShellEnd { kind, status, words } = end;
+        self.tell(by, Input::ShellEnded { start, kind, status, words: words.into() });
+    }
+
+    /// A process ends, and with it all that it holds.
+    pub(super) fn end_process(&mut self, id: ProcessId, end: End) {
+        let process = &mut self.processes[id.0];
+        process.end = Some(end);
+        self.running -= 1;
+        log!(self, "agent {} ends: {end:?}", self.processes[id.0].agent);
+        self.checker.report.empty_at = self.now;
+        for link in self.processes[id.0].links.clone() {
+            self.close_end(id, link);
+        }
+        for shell in self.processes[id.0].shells.clone().into_values() {
+            self.shells[shell.0].is_over = true;
+            self.tell_started(shell);
+        }
+        match end {
+            End::Exit(_) | End::Abandon(_) => self.kill_all_tasks(id),
+            End::Crash => self.after(self.session.costs.keeper, Happening::Reap(id)),
+        }
+        self.end_own_shell(id, end);
+        if id == ProcessId::HEAD {
+            self.end_head(end);
+        }
+    }
+
+    /// The keeper of a killed agent kills what was below.
+    pub(super) fn reap(&mut self, id: ProcessId) {
+        self.kill_all_tasks(id);
+    }
+
+    /// The shell that started a process ends with it, and its parent sees that.
+    fn end_own_shell(&mut self, id: ProcessId, end: End) {
+        let Some(shell_id) = self.processes[id.0].shell else { return };
+        let shell = &self.shells[shell_id.0];
+        let is_last = shell.started.iter().all(|started| !self.processes[started.0].is_running());
+        if !is_last || shell.is_cut {
+            return;
+        }
+        let (code, keeper) = match end {
+            End::Exit(code) | End::Abandon(code) => (code, Duration::ZERO),
+            End::Crash => (137, self.session.costs.keeper),
+        };
+        let kind = ShellFailureKind::Other;
+        let shell_end = ShellEnd { kind, status: ExitStatus::Exited(code), words: "" };
+        self.end_shell(shell_id, self.session.costs.link + keeper, shell_end);
+    }
+
+    fn end_head(&mut self, end: End) {
+        let report = &mut self.checker.report;
+        report.ended_at = Some(self.now);
+        report.code = match end {
+            End::Exit(code) | End::Abandon(code) => Some(code),
+            End::Crash => None,
+        };
+        self.after(self.session.orphan_time(), Happening::MustBeEmpty);
+    }
+}

@@ -1,0 +1,238 @@
+//! A job runs: fences, output, input, and the exit status.
+
+use std::time::Duration;
+
+use model::{Rank, Signal};
+use sim::{Fault, Script, Session, Step, When};
+use wire::{JobFault, Stream};
+
+const TREES: [&str; 5] = ["flat", "chain", "kary:2", "binomial", "greedy"];
+
+#[test]
+fn an_mpi_job_exchanges_its_cards_across_agents() {
+    for tree in TREES {
+        for (n, tasks) in [(1, 1), (1, 8), (2, 1), (7, 3), (30, 2)] {
+            let report = Session::of(n).tree(tree).tasks(tasks).script(Script::mpi()).run();
+            assert_eq!(report.code, Some(0), "{tree} {n}x{tasks}");
+            assert_eq!(report.outcome.statuses.len(), u64::from(n * tasks));
+            // Two fences: one message up and one down each edge.
+            assert_eq!(report.sent("Enter"), u64::from(2 * n));
+            assert_eq!(report.sent("Release"), u64::from(2 * n));
+        }
+    }
+}
+
+#[test]
+fn tasks_that_are_late_hold_the_fence_back() {
+    let late = Script::new().wait(Duration::from_secs(40)).then(Step::PmiInit).then(Step::PutCard);
+    let late = late.then(Step::Fence).then(Step::CheckCard(1)).then(Step::PmiFinalize);
+    let script = Script::new().then(Step::PmiInit).then(Step::PutCard).then(Step::Fence);
+    let script = script.then(Step::CheckCard(5)).then(Step::PmiFinalize);
+    let report = Session::of(9).tree("kary:2").script(script).task(Rank(5), late).run();
+    assert_eq!(report.code, Some(0));
+}
+
+#[test]
+fn nodes_without_tasks_carry_the_fence_all_the_same() {
+    let report =
+        Session::of(9).tree("chain").tasks_on(&[0, 0, 2, 0, 1]).script(Script::mpi()).run();
+    assert_eq!(report.code, Some(0), "{:?}", report.outcome);
+    assert_eq!(report.outcome.statuses.len(), 3);
+}
+
+#[test]
+fn all_output_arrives_in_order_and_whole() {
+    for tree in TREES {
+        let script = Script::new()
+            .output(100_000)
+            .then(Step::Output(Stream::Stderr, 3_000))
+            .wait(Duration::from_millis(3))
+            .output(77)
+            .exit(0);
+        let report = Session::of(12).tree(tree).tasks(2).script(script).run();
+        assert_eq!(report.output_bytes, 24 * 103_077);
+        assert_eq!(report.code, Some(0));
+    }
+}
+
+#[test]
+fn a_slow_reader_keeps_no_more_on_its_way_than_the_windows_allow() {
+    let script = Script::new().output(4_000_000);
+    let report = Session::of(6)
+        .tree("chain")
+        .script(script)
+        .costs(|costs| costs.reader = Some(20_000_000))
+        .run();
+    assert_eq!(report.output_bytes, 24_000_000);
+    let window = 1 << 20;
+    assert!(report.uncredited_max <= window + 65_536, "{} on a link", report.uncredited_max);
+    assert!(report.unwritten_max <= (1 << 20) + 65_536, "{} at the head", report.unwritten_max);
+    assert!(report.code == Some(0));
+}
+
+#[test]
+fn output_of_a_task_that_is_killed_arrives_to_its_last_byte() {
+    let script = Script::new().output(200_000).then(Step::Die(Signal::SEGV));
+    let report = Session::of(3).task(Rank(1), script).script(Script::new().then(Step::Hang)).run();
+    assert_eq!(report.output_bytes, 200_000);
+    assert_eq!(report.code, Some(128 + 11));
+}
+
+#[test]
+fn standard_input_reaches_task_0_whatever_its_size() {
+    let script = Script::new().then(Step::ReadStdin);
+    for (n, bytes) in [(1, 1), (5, 100), (5, 3_000_000)] {
+        let report = Session::of(n).tree("chain").script(script.clone()).input(bytes).run();
+        assert_eq!(report.input_bytes, bytes);
+        assert_eq!(report.code, Some(0));
+    }
+}
+
+#[test]
+fn a_task_that_does_not_read_its_input_does_not_keep_the_job() {
+    let report = Session::of(3).script(Script::new().exit(0)).input(3_000_000).run();
+    assert_eq!(report.code, Some(0));
+}
+
+#[test]
+fn the_first_failure_decides_and_ends_the_others() {
+    let script = Script::new().then(Step::Hang);
+    let failing = Script::new().wait(Duration::from_secs(1)).exit(3);
+    let later = Script::new().wait(Duration::from_secs(2)).exit(4);
+    let report = Session::of(7)
+        .tree("kary:2")
+        .script(script)
+        .task(Rank(4), failing)
+        .task(Rank(6), later)
+        .ends_within(Duration::from_secs(4))
+        .run();
+    assert_eq!(report.code, Some(3));
+    let Some(JobFault::Task { rank, .. }) = report.outcome.faults.first() else {
+        panic!("{:?}", report.outcome)
+    };
+    assert_eq!(*rank, Rank(4));
+}
+
+#[test]
+fn tasks_that_ignore_sigterm_are_killed_after_the_grace() {
+    let script = Script::new().then(Step::IgnoreTerm).then(Step::Hang);
+    let report = Session::of(7)
+        .script(script)
+        .task(Rank(4), Script::new().wait(Duration::from_secs(1)).exit(9))
+        .grace(Duration::from_secs(5))
+        .ends_within(Duration::from_secs(8))
+        .run();
+    assert_eq!(report.code, Some(9));
+    assert!(report.ended_at.unwrap().as_nanos() > 6_000_000_000, "the grace was given");
+}
+
+#[test]
+fn a_failure_leaves_the_others_alone_if_the_user_wants_it_so() {
+    let script = Script::new().wait(Duration::from_secs(5)).output(64);
+    let report = Session::of(7)
+        .script(script)
+        .task(Rank(4), Script::new().exit(9))
+        .on_failure_continue()
+        .run();
+    assert_eq!(report.code, Some(9));
+    assert_eq!(report.output_bytes, 6 * 64);
+}
+
+#[test]
+fn abort_gives_its_code() {
+    for (code, status) in [(7, 7), (256 + 5, 5), (-1, 255)] {
+        let script = Script::new().then(Step::PmiInit).then(Step::Abort(code));
+        let report = Session::of(5)
+            .tree("chain")
+            .script(Script::mpi().then(Step::Hang))
+            .task(Rank(3), script)
+            .ends_within(Duration::from_secs(5))
+            .run();
+        assert_eq!(report.code, Some(status));
+        assert!(matches!(report.outcome.faults[0], JobFault::Abort { rank: Rank(3), .. }));
+    }
+}
+
+#[test]
+fn the_time_limit_ends_the_job() {
+    let report = Session::of(5)
+        .script(Script::new().then(Step::Hang))
+        .timeout(Duration::from_secs(10))
+        .ends_within(Duration::from_secs(12))
+        .run();
+    assert_eq!(report.code, Some(124));
+    assert!(report.outcome.timed_out);
+}
+
+#[test]
+fn a_signal_of_the_user_reaches_every_task() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let report = Session::of(7)
+            .script(Script::new().then(Step::Hang))
+            .fault(When::At(Duration::from_secs(2)), Fault::UserSignal(signal))
+            .ends_within(Duration::from_secs(4))
+            .run();
+        assert_eq!(report.code, Some(128 + signal.0), "{signal}");
+        assert_eq!(report.outcome.statuses.len(), 7);
+    }
+}
+
+#[test]
+fn a_second_interrupt_kills_what_ignores_the_first() {
+    let report = Session::of(7)
+        .script(Script::new().then(Step::IgnoreTerm).then(Step::Hang))
+        .grace(Duration::from_secs(100))
+        .fault(When::At(Duration::from_secs(2)), Fault::UserSignal(Signal::INT))
+        .fault(When::At(Duration::from_secs(3)), Fault::UserSignal(Signal::INT))
+        .ends_within(Duration::from_secs(6))
+        .run();
+    assert_eq!(report.code, Some(128 + 2));
+}
+
+#[test]
+fn nobody_reading_our_output_ends_the_job() {
+    let script = Script::new().output(5_000_000).then(Step::Hang);
+    let report = Session::of(4)
+        .script(script)
+        .fault(When::At(Duration::from_millis(400)), Fault::CloseOutput(Stream::Stdout))
+        .ends_within(Duration::from_secs(5))
+        .run();
+    assert_eq!(report.code, Some(engine::exit_code::OUTPUT_CLOSED));
+}
+
+#[test]
+fn what_a_task_left_behind_does_not_outlive_the_job() {
+    let script = Script::new().then(Step::LeaveStray).output(10).exit(0);
+    let report = Session::of(4).script(script).ends_within(Duration::from_secs(2)).run();
+    assert_eq!(report.code, Some(0));
+    assert_eq!(report.output_bytes, 40);
+}
+
+#[test]
+fn a_task_that_leaves_between_init_and_finalize_fails_the_job() {
+    let quitter = Script::new().then(Step::PmiInit).exit(0);
+    let report = Session::of(4).script(Script::mpi()).task(Rank(2), quitter).run();
+    assert_ne!(report.code, Some(0));
+    assert!(matches!(report.outcome.faults[0], JobFault::Unfinalized { rank: Rank(2), .. }));
+}
+
+#[test]
+fn a_task_that_speaks_no_pmi_does_not_let_the_others_wait_for_ever() {
+    let silent = Script::new().exit(0);
+    let fencing = Script::new().then(Step::PmiInit).then(Step::Fence).then(Step::PmiFinalize);
+    let report = Session::of(4)
+        .script(fencing)
+        .task(Rank(2), silent)
+        .ends_within(Duration::from_secs(60))
+        .run();
+    assert_eq!(report.code, Some(0));
+}
+
+#[test]
+fn an_idle_job_costs_little() {
+    let hour = Duration::from_secs(3_600);
+    let report =
+        Session::of(15).tree("kary:2").script(Script::new().wait(hour)).ends_within(2 * hour).run();
+    let pings = report.sent("Ping");
+    assert!(pings < 2 * 15 * 3_600, "{pings} heartbeats in an hour");
+}

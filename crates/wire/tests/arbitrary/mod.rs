@@ -1,0 +1,287 @@
+//! Messages with arbitrary contents, for properties.
+
+use core::time::Duration;
+
+use bytes::Bytes;
+use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use wire::{
+    AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
+    StartCause, StartFailure, Stats, Stream, Welcome,
+};
+
+/// Any message, all variants alike.
+pub(crate) fn message() -> impl Strategy<Value = Message> {
+    prop_oneof![start_message(), job_message(), stream_message(), end_message()]
+}
+
+/// Any output or input.
+pub(crate) fn data_message() -> impl Strategy<Value = Message> {
+    prop_oneof![output().prop_map(Message::Output), input()]
+}
+
+fn start_message() -> impl Strategy<Value = Message> {
+    prop_oneof![
+        any::<(u32, u32)>().prop_map(|(attempt, pid)| Message::Hello(Hello { attempt, pid })),
+        welcome().prop_map(|welcome| Message::Welcome(Box::new(welcome))),
+        job_spec().prop_map(|spec| Message::Job(Box::new(spec))),
+        id_set().prop_map(Message::Joined),
+        vec(start_failure(), 0..4).prop_map(Message::StartFailed),
+        Just(Message::JoinDeadline),
+    ]
+}
+
+fn job_message() -> impl Strategy<Value = Message> {
+    prop_oneof![
+        job().prop_map(Message::Launch),
+        (job(), job_fault()).prop_map(|(job, fault)| Message::JobFault(job, Box::new(fault))),
+        (job(), any::<u32>(), blob()).prop_map(|(job, fence, payload)| Message::Enter {
+            job,
+            fence,
+            payload
+        }),
+        (job(), any::<u32>(), blob()).prop_map(|(job, fence, payload)| Message::Release {
+            job,
+            fence,
+            payload
+        }),
+        (job(), signal()).prop_map(|(job, signal)| Message::Signal(job, signal)),
+        (job(), number()).prop_map(|(job, grace_ms)| Message::Stop { job, grace_ms }),
+    ]
+}
+
+fn stream_message() -> impl Strategy<Value = Message> {
+    prop_oneof![
+        data_message(),
+        any::<u32>().prop_map(Message::OutputCredit),
+        (job(), rank()).prop_map(|(job, rank)| Message::InputEnd(job, rank)),
+        (job(), number()).prop_map(|(job, credit)| Message::InputCredit(job, credit)),
+        job().prop_map(Message::InputClosed),
+    ]
+}
+
+fn end_message() -> impl Strategy<Value = Message> {
+    prop_oneof![
+        (job(), statuses()).prop_map(|(job, statuses)| Message::Done { job, statuses }),
+        agent_loss().prop_map(Message::Lost),
+        Just(Message::Shutdown),
+        stats().prop_map(|stats| Message::Bye(Box::new(stats))),
+        any::<u32>().prop_map(|next_ms| Message::Ping { next_ms }),
+        any::<bool>().prop_map(Message::Suspend),
+    ]
+}
+
+fn output() -> impl Strategy<Value = Output> {
+    let stream = prop_oneof![Just(Stream::Stdout), Just(Stream::Stderr)];
+    (job(), rank(), stream, any::<u64>(), blob())
+        .prop_map(|(job, rank, stream, offset, data)| Output { job, rank, stream, offset, data })
+}
+
+fn input() -> impl Strategy<Value = Message> {
+    (job(), rank(), any::<u64>(), blob()).prop_map(|(job, rank, offset, data)| Message::Input {
+        job,
+        rank,
+        offset,
+        data,
+    })
+}
+
+fn welcome() -> impl Strategy<Value = Welcome> {
+    (tree(), id_set(), words(), words(), session_spec()).prop_map(
+        |(tree, below, names, own_name, session)| Welcome { tree, below, names, own_name, session },
+    )
+}
+
+fn session_spec() -> impl Strategy<Value = SessionSpec> {
+    (vec(any::<u8>(), 0..20), any::<[u32; 6]>()).prop_map(|(bootstrap, numbers)| {
+        let [bulk_max, window, retries_max, start_timeout_ms, heartbeat_ms, link_timeout_ms] =
+            numbers;
+        SessionSpec {
+            bootstrap,
+            bulk_max,
+            window,
+            retries_max,
+            start_timeout_ms,
+            heartbeat_ms,
+            link_timeout_ms,
+        }
+    })
+}
+
+fn job_spec() -> impl Strategy<Value = JobSpec> {
+    let texts = (vec(blob(), 0..5), vec(blob(), 0..5), blob(), words());
+    let options = (option::of(number()), option::of(rank()), any::<bool>(), number());
+    (job(), texts, vec(0_u32..5, 0..5), options).prop_map(|(job, texts, counts, options)| {
+        let (argv, env, dir, kvsname) = texts;
+        let (universe_size, stdin, stop_on_failure, grace_ms) = options;
+        let map = TaskMap::from_counts(counts).unwrap();
+        JobSpec {
+            job,
+            argv,
+            env,
+            dir,
+            map,
+            kvsname,
+            universe_size,
+            stdin,
+            stop_on_failure,
+            grace_ms,
+        }
+    })
+}
+
+fn start_failure() -> impl Strategy<Value = StartFailure> {
+    (id_set(), start_cause(), words(), number(), number(), agent()).prop_map(
+        |(agents, cause, words, elapsed_ms, attempts, by)| StartFailure {
+            agents,
+            cause,
+            words,
+            elapsed_ms,
+            attempts,
+            by,
+        },
+    )
+}
+
+fn start_cause() -> impl Strategy<Value = StartCause> {
+    prop_oneof![
+        (shell_failure(), status()).prop_map(|(kind, status)| StartCause::Shell(kind, status)),
+        any::<i32>().prop_map(StartCause::NoShell),
+        Just(StartCause::Silent),
+        Just(StartCause::Deadline),
+        agent().prop_map(StartCause::Parent),
+    ]
+}
+
+fn shell_failure() -> impl Strategy<Value = ShellFailureKind> {
+    prop_oneof![
+        Just(ShellFailureKind::Busy),
+        Just(ShellFailureKind::HostKey),
+        Just(ShellFailureKind::Other),
+    ]
+}
+
+fn job_fault() -> impl Strategy<Value = JobFault> {
+    prop_oneof![
+        (agent(), errno(), words()).prop_map(|(agent, errno, words)| JobFault::Program {
+            agent,
+            errno,
+            words
+        }),
+        (agent(), errno(), words()).prop_map(|(agent, errno, words)| JobFault::Directory {
+            agent,
+            errno,
+            words
+        }),
+        (rank(), errno(), words()).prop_map(|(rank, errno, words)| JobFault::Spawn {
+            rank,
+            errno,
+            words
+        }),
+        (rank(), status()).prop_map(|(rank, status)| JobFault::Task { rank, status }),
+        (rank(), option::of(status()))
+            .prop_map(|(rank, status)| JobFault::Unfinalized { rank, status }),
+        (rank(), errno(), words()).prop_map(|(rank, code, message)| JobFault::Abort {
+            rank,
+            code,
+            message
+        }),
+        (rank(), words()).prop_map(|(rank, words)| JobFault::Pmi { rank, words }),
+    ]
+}
+
+fn agent_loss() -> impl Strategy<Value = AgentLoss> {
+    let cause = prop_oneof![
+        Just(LossCause::LinkClosed),
+        any::<u32>().prop_map(LossCause::Silent),
+        status().prop_map(LossCause::Shell),
+        Just(LossCause::Misbehaved),
+    ];
+    (agent(), id_set(), cause, words()).prop_map(|(agent, agents, cause, words)| AgentLoss {
+        agent,
+        agents,
+        cause,
+        words,
+    })
+}
+
+fn stats() -> impl Strategy<Value = Stats> {
+    (any::<[u32; 3]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>()).prop_map(
+        |([agents, links_max, retries], messages, bytes, join_us_max)| Stats {
+            agents,
+            messages,
+            bytes,
+            links_max,
+            retries,
+            join_us_max,
+        },
+    )
+}
+
+fn statuses() -> impl Strategy<Value = StatusRuns> {
+    vec((0_u32..20, status()), 0..10).prop_map(|entries| {
+        let mut statuses = StatusRuns::new();
+        for (rank, status) in entries {
+            statuses.insert(Rank(rank), status);
+        }
+        statuses
+    })
+}
+
+fn tree() -> impl Strategy<Value = Tree> {
+    prop_oneof![
+        Just(Tree::Flat),
+        any::<u16>().prop_map(Tree::Kary),
+        any::<(u32, u32)>().prop_map(|(latency, gap)| Tree::Greedy {
+            latency: Duration::from_micros(latency.into()),
+            gap: Duration::from_nanos(gap.into()),
+        }),
+    ]
+}
+
+fn status() -> impl Strategy<Value = ExitStatus> {
+    prop_oneof![
+        any::<u8>().prop_map(ExitStatus::Exited),
+        (signal(), any::<bool>()).prop_map(|(signal, core)| ExitStatus::Signaled { signal, core }),
+    ]
+}
+
+fn id_set() -> impl Strategy<Value = IdSet> {
+    let ids = prop_oneof![0_u32..40, any::<u32>()];
+    vec(ids, 0..10).prop_map(|ids| ids.into_iter().collect())
+}
+
+fn blob() -> impl Strategy<Value = Bytes> {
+    prop_oneof![8 => vec(any::<u8>(), 0..50), 1 => vec(any::<u8>(), 60_000..=65_536)]
+        .prop_map(Bytes::from)
+}
+
+fn signal() -> impl Strategy<Value = Signal> {
+    any::<u8>().prop_map(Signal)
+}
+
+fn agent() -> impl Strategy<Value = AgentId> {
+    any::<u32>().prop_map(AgentId)
+}
+
+fn job() -> impl Strategy<Value = JobId> {
+    any::<u32>().prop_map(JobId)
+}
+
+fn rank() -> impl Strategy<Value = Rank> {
+    any::<u32>().prop_map(Rank)
+}
+
+fn number() -> impl Strategy<Value = u32> {
+    any::<u32>()
+}
+
+fn errno() -> impl Strategy<Value = i32> {
+    any::<i32>()
+}
+
+fn words() -> impl Strategy<Value = String> {
+    any::<String>()
+}

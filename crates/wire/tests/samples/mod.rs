@@ -1,0 +1,169 @@
+//! One message of every kind, with every field set, for the golden frames.
+
+use core::time::Duration;
+
+use bytes::Bytes;
+use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree};
+use wire::{
+    AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
+    StartCause, StartFailure, Stats, Stream, Welcome,
+};
+
+const JOB: JobId = JobId(1);
+
+/// One message of every variant, in the order of the variants.
+pub(crate) fn messages() -> Vec<Message> {
+    vec![
+        Message::Hello(Hello { attempt: 2, pid: 4711 }),
+        Message::Welcome(Box::new(welcome())),
+        Message::Job(Box::new(job_spec())),
+        Message::Joined(IdSet::range(3, 300)),
+        Message::StartFailed(vec![start_failure()]),
+        Message::JoinDeadline,
+        Message::Launch(JOB),
+        Message::JobFault(JOB, Box::new(job_fault())),
+        Message::Enter { job: JOB, fence: 1, payload: Bytes::from_static(b"cards below") },
+        Message::Release { job: JOB, fence: 1, payload: Bytes::from_static(b"all cards") },
+        Message::Output(output(Stream::Stdout)),
+        Message::OutputCredit(1 << 20),
+        input(),
+        Message::InputEnd(JOB, Rank(0)),
+        Message::InputCredit(JOB, 65_536),
+        Message::InputClosed(JOB),
+        Message::Signal(JOB, Signal(10)),
+        Message::Stop { job: JOB, grace_ms: 2_000 },
+        Message::Done { job: JOB, statuses: statuses() },
+        Message::Lost(agent_loss()),
+        Message::Shutdown,
+        Message::Bye(Box::new(stats())),
+        Message::Ping { next_ms: 3_000 },
+        Message::Suspend(true),
+    ]
+}
+
+/// Messages whose frames take other paths than those of [`messages`].
+pub(crate) fn further_messages() -> Vec<(&'static str, Message)> {
+    vec![
+        ("output_stderr", Message::Output(output(Stream::Stderr))),
+        ("joined_nobody", Message::Joined(IdSet::new())),
+    ]
+}
+
+/// The name of a message's golden file. A variant that is added needs a sample above too.
+pub(crate) fn name(message: &Message) -> &'static str {
+    match message {
+        Message::Hello(_) => "hello",
+        Message::Welcome(_) => "welcome",
+        Message::Job(_) => "job",
+        Message::Joined(_) => "joined",
+        Message::StartFailed(_) => "start_failed",
+        Message::JoinDeadline => "join_deadline",
+        Message::Launch(_) => "launch",
+        Message::JobFault(..) => "job_fault",
+        Message::Enter { .. } => "enter",
+        Message::Release { .. } => "release",
+        Message::Output(_) => "output",
+        Message::OutputCredit(_) => "output_credit",
+        Message::Input { .. } => "input",
+        Message::InputEnd(..) => "input_end",
+        Message::InputCredit(..) => "input_credit",
+        Message::InputClosed(_) => "input_closed",
+        Message::Signal(..) => "signal",
+        Message::Stop { .. } => "stop",
+        Message::Done { .. } => "done",
+        Message::Lost(_) => "lost",
+        Message::Shutdown => "shutdown",
+        Message::Bye(_) => "bye",
+        Message::Ping { .. } => "ping",
+        Message::Suspend(_) => "suspend",
+    }
+}
+
+fn welcome() -> Welcome {
+    Welcome {
+        tree: Tree::Greedy {
+            latency: Duration::from_millis(257),
+            gap: Duration::from_micros(7_500),
+        },
+        below: IdSet::range(4, 7).union(&IdSet::range(12, 12)),
+        names: "n[04-07,12]".into(),
+        own_name: "n03".into(),
+        session: SessionSpec {
+            bootstrap: vec![1, 0, 255],
+            bulk_max: 1,
+            window: 16,
+            retries_max: 4,
+            start_timeout_ms: 30_000,
+            heartbeat_ms: 3_000,
+            link_timeout_ms: 9_000,
+        },
+    }
+}
+
+fn job_spec() -> JobSpec {
+    JobSpec {
+        job: JOB,
+        argv: vec![Bytes::from_static(b"./ring"), Bytes::from_static(b"\xff not text\n")],
+        env: vec![Bytes::from_static(b"A=b=c"), Bytes::from_static(b"EMPTY=")],
+        dir: Bytes::from_static(b"/home/user"),
+        map: TaskMap::from_counts([2, 2, 3]).unwrap(),
+        kvsname: "kvs_1".into(),
+        universe_size: Some(8),
+        stdin: Some(Rank(0)),
+        stop_on_failure: true,
+        grace_ms: 2_000,
+    }
+}
+
+fn start_failure() -> StartFailure {
+    StartFailure {
+        agents: IdSet::range(17, 19),
+        cause: StartCause::Shell(ShellFailureKind::Refused, ExitStatus::Exited(255)),
+        words: "ssh: connect to host n017 port 22: Connection refused".into(),
+        elapsed_ms: 1_200,
+        attempts: 3,
+        by: AgentId(2),
+    }
+}
+
+fn job_fault() -> JobFault {
+    JobFault::Program { agent: AgentId(3), errno: 2, words: "ring in /usr/bin:/bin".into() }
+}
+
+fn output(stream: Stream) -> Output {
+    let data = Bytes::from_static(b"a line\n");
+    Output { job: JOB, rank: Rank(6), stream, offset: 1 << 33, data }
+}
+
+fn input() -> Message {
+    Message::Input { job: JOB, rank: Rank(0), offset: 5, data: Bytes::from_static(b"typed\n") }
+}
+
+fn statuses() -> StatusRuns {
+    let mut statuses = StatusRuns::new();
+    for rank in 0..6 {
+        statuses.insert(Rank(rank), ExitStatus::Exited(0));
+    }
+    statuses.insert(Rank(6), ExitStatus::Signaled { signal: Signal(11), core: true });
+    statuses
+}
+
+fn agent_loss() -> AgentLoss {
+    AgentLoss {
+        agent: AgentId(4),
+        agents: IdSet::range(4, 9),
+        cause: LossCause::Shell(ExitStatus::Exited(255)),
+        words: "Connection to n04 closed by remote host.".into(),
+    }
+}
+
+fn stats() -> Stats {
+    Stats {
+        agents: 6,
+        messages: [1, 2, 3, 4],
+        bytes: [100, 200, 300, 1 << 40],
+        links_max: 3,
+        retries: 1,
+        join_us_max: 1_028_000,
+    }
+}

@@ -1,0 +1,24 @@
+//! Benchmarks, each alone: a run beside another measurement is no measurement.
+
+use anyhow::bail;
+use xshell::{Shell, cmd};
+
+use crate::{dist, paths, setup};
+
+/// Builds everything optimised and runs the benchmark that `arguments` name.
+pub(crate) fn bench(sh: &Shell, arguments: &[&str]) -> anyhow::Result<()> {
+    if arguments.is_empty() {
+        bail!("which benchmark: launch, pmi or io?");
+    }
+    setup::setup_bench(sh)?;
+    let convoke = dist::dist(sh)?;
+    cmd!(sh, "cargo build --quiet --release -p testbed").quiet().run()?;
+    cmd!(sh, "cargo run --quiet --release -p bench -- {arguments...}")
+        .env("CONVOKE", convoke)
+        .env("TESTBED", paths::target().join("release/testbed"))
+        .env("TESTBED_SHELL", paths::target().join("release/testbed-shell"))
+        .env("MPICH5", paths::mpich5())
+        .quiet()
+        .run()?;
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Installs what demonstration, tests and benchmarks need. Fast when all of it is there.
+
+use anyhow::Context;
+use xshell::{Shell, cmd};
+
+use crate::paths;
+
+/// Debian packages for hosts with sshds and for MPI programs. `mpich` brings Hydra 4, and
+/// `python3-venv` is how MPICH 5 gets here.
+const PACKAGES: [&str; 9] = [
+    "openssh-server",
+    "openssh-client",
+    "iproute2",
+    "procps",
+    "gcc",
+    "libc6-dev",
+    "mpich",
+    "libmpich-dev",
+    "python3-venv",
+];
+
+/// Installs what demonstration and tests need.
+pub(crate) fn setup(sh: &Shell) -> anyhow::Result<()> {
+    install(sh, &PACKAGES)?;
+    install_mpich5(sh)
+}
+
+/// Installs the same, and shows the peers that benchmarks compare with.
+pub(crate) fn setup_bench(sh: &Shell) -> anyhow::Result<()> {
+    setup(sh)?;
+    let hydra5 = paths::mpich5().join("bin/mpiexec");
+    for mpiexec in ["mpiexec.hydra".into(), hydra5] {
+        let text = cmd!(sh, "{mpiexec} --version").quiet().read()?;
+        let version = text.lines().find(|line| line.contains("Version:")).unwrap_or("?");
+        println!("{}: {}", mpiexec.display(), version.trim());
+    }
+    Ok(())
+}
+
+fn install(sh: &Shell, packages: &[&str]) -> anyhow::Result<()> {
+    let missing: Vec<&str> = packages.iter().copied().filter(|p| !is_installed(sh, p)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("installing {}", missing.join(", "));
+    let quiet = "DEBIAN_FRONTEND=noninteractive";
+    let (env, words): (&str, &[&str]) =
+        if is_root(sh)? { ("env", &[quiet]) } else { ("sudo", &["env", quiet]) };
+    cmd!(sh, "{env} {words...} apt-get -qq update").quiet().run()?;
+    cmd!(sh, "{env} {words...} apt-get -qq install -y --no-install-recommends {missing...}")
+        .quiet()
+        .ignore_stdout()
+        .run()
+        .context("install Debian packages")
+}
+
+fn is_installed(sh: &Shell, package: &str) -> bool {
+    let format = "${db:Status-Status}";
+    let status = cmd!(sh, "dpkg-query --show --showformat={format} {package}");
+    status.quiet().ignore_stderr().read().is_ok_and(|text| text == "installed")
+}
+
+fn is_root(sh: &Shell) -> anyhow::Result<bool> {
+    Ok(cmd!(sh, "id -u").quiet().read()? == "0")
+}
+
+/// MPICH 5 as PyPI has it, in an environment of its own.
+fn install_mpich5(sh: &Shell) -> anyhow::Result<()> {
+    let dir = paths::mpich5();
+    if dir.join("bin/mpiexec").exists() {
+        return Ok(());
+    }
+    println!("installing MPICH 5 in {}", dir.display());
+    cmd!(sh, "/usr/bin/python3 -m venv {dir}").quiet().run()?;
+    let pip = dir.join("bin/pip");
+    cmd!(sh, "{pip} install --quiet --disable-pip-version-check mpich>=5,<6")
+        .quiet()
+        .run()
+        .context("install MPICH 5")
+}

@@ -1,0 +1,184 @@
+//! The rules of this repository that neither rustfmt nor clippy know.
+
+use std::path::Path;
+
+use anyhow::bail;
+use xshell::Shell;
+
+use crate::paths;
+use crate::sources::{self, Source};
+use crate::steps::PURE_CRATES;
+
+/// A longer file is rarely one subject.
+const FILE_LINES_MAX: usize = 700;
+
+/// What the wire format is made of; `docs/wire.md` describes it.
+const WIRE_SOURCES: [&str; 2] = ["crates/wire/src/message.rs", "crates/wire/src/frame.rs"];
+
+/// The line of `docs/wire.md` that carries the hash.
+const WIRE_HASH_LABEL: &str = "Hash of the definitions: ";
+
+/// The list of what the papers promise, which does not live in the repository.
+const CHECKLIST: &str = "../shared/papers/CHECKLIST.md";
+
+/// Words that must not reach the main branch, written so that this file passes.
+const MARKS: [&str; 2] = [concat!("FIX", "ME"), concat!("TO", "DO")];
+
+/// Directories of a machine, not of the project, written so that this file passes.
+const MACHINE_PATHS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
+
+/// What a crate's root may not contain: it declares modules in reading order.
+const LOGIC: [&str; 9] =
+    ["fn ", "struct ", "enum ", "impl", "trait ", "const ", "static ", "type ", "macro_rules!"];
+
+/// Checks everything and says all that is wrong.
+pub(crate) fn tidy(sh: &Shell) -> anyhow::Result<()> {
+    let files = sources::read_all(sh)?;
+    let mut wrong: Vec<String> = files.iter().flat_map(check_file).collect();
+    wrong.extend(undeclared_modules(&files));
+    wrong.extend(roots_with_std(&files));
+    wrong.extend(wire_document(&files));
+    wrong.extend(missing_promises(sh, &files));
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    bail!("{} untidy:\n  {}", wrong.len(), wrong.join("\n  "))
+}
+
+fn check_file(file: &Source) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (number, line) in file.lines() {
+        let mut complain =
+            |what: &str| wrong.push(format!("{}:{number}: {what}", file.path.display()));
+        if MARKS.iter().any(|mark| line.contains(mark)) {
+            complain("unfinished: a mark without an issue");
+        }
+        if MACHINE_PATHS.iter().any(|path| names_machine_path(line, path)) {
+            complain("the path of one machine");
+        }
+        if file.is_rust() && file.stem() == "lib" && is_logic(line) {
+            complain("logic in a crate's root; give it a module");
+        }
+    }
+    if file.is_rust() && file.text.lines().count() > FILE_LINES_MAX {
+        wrong.push(format!("{}: more than {FILE_LINES_MAX} lines", file.path.display()));
+    }
+    wrong
+}
+
+/// Whether `line` names `path` from the root directory, not as a part of a longer one.
+fn names_machine_path(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && !"}*_.-/".contains(c))
+    })
+}
+
+fn is_logic(line: &str) -> bool {
+    let line = line.strip_prefix("pub ").unwrap_or(line);
+    LOGIC.iter().any(|word| line.starts_with(word))
+}
+
+/// Source files that no other file of their crate declares: they are compiled by nobody.
+fn undeclared_modules(files: &[Source]) -> Vec<String> {
+    let modules = files.iter().filter(|file| {
+        let entry = matches!(file.stem(), "lib" | "main" | "mod");
+        file.is_rust() && !entry && !file.path.components().any(|part| part.as_os_str() == "bin")
+    });
+    let dead = modules.filter(|file| {
+        let declaration = format!("mod {};", file.stem());
+        let in_same_crate = |other: &&Source| other.src_dir() == file.src_dir();
+        file.src_dir().is_some()
+            && !files.iter().filter(in_same_crate).any(|other| other.text.contains(&declaration))
+    });
+    dead.map(|file| format!("{}: declared nowhere", file.path.display())).collect()
+}
+
+/// Pure crates whose root does not put the standard library out of reach.
+fn roots_with_std(files: &[Source]) -> Vec<String> {
+    let roots = PURE_CRATES.map(|name| format!("crates/{name}/src/lib.rs"));
+    let is_pure = |path: &str| {
+        files.iter().any(|file| {
+            file.path == Path::new(path) && file.text.lines().any(|line| line == "#![no_std]")
+        })
+    };
+    roots
+        .into_iter()
+        .filter(|path| !is_pure(path))
+        .map(|path| format!("{path}: lacks #![no_std]"))
+        .collect()
+}
+
+/// The wire document, if its hash is not that of the definitions it describes.
+fn wire_document(files: &[Source]) -> Option<String> {
+    let text_of =
+        |path: &str| files.iter().find(|file| file.path == Path::new(path)).map(|f| &*f.text);
+    let definitions: Vec<&str> = WIRE_SOURCES.iter().filter_map(|path| text_of(path)).collect();
+    let expected = format!("{WIRE_HASH_LABEL}`{:016x}`", fnv1a(definitions.concat().as_bytes()));
+    let document = text_of("docs/wire.md").unwrap_or_default();
+    let is_current = document.lines().any(|line| line.trim() == expected);
+    (!is_current).then(|| {
+        format!("docs/wire.md: describe the definitions as they are, then write `{expected}`")
+    })
+}
+
+/// FNV-1a, 64 bits: it need only notice changes, not withstand an attacker.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Promises of the papers on which `docs/papers.md` is silent, where the list of them is at hand.
+fn missing_promises(sh: &Shell, files: &[Source]) -> Vec<String> {
+    let Ok(checklist) = sh.read_file(paths::root().join(CHECKLIST)) else { return Vec::new() };
+    let document = files.iter().find(|file| file.path == Path::new("docs/papers.md"));
+    let text = document.map_or("", |file| &file.text);
+    let promises = checklist.lines().filter_map(promise);
+    promises
+        .filter(|id| !text.contains(id))
+        .map(|id| format!("docs/papers.md: lacks {id}"))
+        .collect()
+}
+
+/// The promise that a line such as `- S0-01 prop ...` is about.
+fn promise(line: &str) -> Option<&str> {
+    let id = line.strip_prefix("- ")?.split(' ').next()?;
+    let (paper, number) = id.split_once('-')?;
+    let is_id = paper.starts_with('S') && number.chars().all(|c| c.is_ascii_digit());
+    is_id.then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_path_counts_only_at_its_beginning() {
+        let path = MACHINE_PATHS[0];
+        assert!(names_machine_path(&format!("see {path}main"), path));
+        assert!(names_machine_path(&format!("{path}main"), path));
+        assert!(!names_machine_path(&format!("target{path}main"), path));
+    }
+
+    #[test]
+    fn a_crates_root_may_declare_but_not_decide() {
+        assert!(is_logic("pub fn main() {"));
+        assert!(is_logic("impl Thing {"));
+        assert!(!is_logic("pub mod function;"));
+        assert!(!is_logic("pub use fence::{Fence, PeerError};"));
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        // From the published test vectors of FNV-1a, 64 bits.
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+    }
+
+    #[test]
+    fn a_promise_is_known_by_its_number() {
+        assert_eq!(promise("- S0-01 prop  Runtime has four roles"), Some("S0-01"));
+        assert_eq!(promise("- see S0-01"), None);
+    }
+}
