@@ -50,10 +50,13 @@ fn look_at<T>(
     Ok(seen)
 }
 
-/// All processes of the product but the front end.
+/// All processes of the product but the front end and its own keeper, which has its command line.
 fn agents_and_keepers(convoke: &Path, front_end: u32) -> Vec<Process> {
-    let all = processes::running(convoke).into_iter();
-    all.filter(|process| process.pid != front_end).collect()
+    let mut all = processes::running(convoke);
+    let front_end = all.iter().find(|process| process.pid == front_end).cloned();
+    let line = front_end.map(|process| process.command_line);
+    all.retain(|process| Some(&process.command_line) != line.as_ref());
+    all
 }
 
 fn one_task(tools: &Tools, report: &mut Report, convoke: &Path) -> anyhow::Result<()> {

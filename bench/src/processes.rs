@@ -12,6 +12,8 @@ const ESTABLISHED: &str = "01";
 pub(crate) struct Process {
     /// Its number.
     pub(crate) pid: u32,
+    /// Its command line, as it is stored.
+    pub(crate) command_line: Vec<u8>,
     /// Bytes resident at most so far.
     pub(crate) peak_bytes: u64,
     /// Bytes resident, shared ones included.
@@ -48,6 +50,7 @@ fn read(pid: u32, links: &BTreeSet<String>) -> Option<Process> {
     let memory = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     Some(Process {
         pid,
+        command_line: fs::read(format!("/proc/{pid}/cmdline")).ok()?,
         peak_bytes: field(&status, "VmHWM:")? * 1024,
         resident_bytes: field(&status, "VmRSS:")? * 1024,
         proportional_bytes: field(&memory, "Pss:")? * 1024,
