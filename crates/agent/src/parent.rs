@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Display;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use engine::LinkId;
@@ -111,9 +111,35 @@ impl Approach {
     }
 }
 
+/// Puts the address first from which the remote shell came, as sshd tells it in `SSH_CONNECTION`
+/// (`CLIENT PORT SERVER PORT`): it is known to lead there, and also through an address translation
+/// that the parent knows nothing of.
+pub(crate) fn prefer_shell_address(
+    addresses: Vec<SocketAddr>,
+    ssh_connection: Option<&str>,
+) -> Vec<SocketAddr> {
+    let client = ssh_connection.and_then(|text| text.split(' ').next()?.parse::<IpAddr>().ok());
+    let Some((ip, port)) = client.zip(addresses.first().map(SocketAddr::port)) else {
+        return addresses;
+    };
+    let preferred = SocketAddr::new(ip, port);
+    let others = addresses.into_iter().filter(|address| *address != preferred);
+    [preferred].into_iter().chain(others).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_address_that_the_shell_came_from_is_tried_first() {
+        let [a, b] = ["10.0.0.1:7", "[fd00::1]:7"].map(|text| text.parse::<SocketAddr>().unwrap());
+        let prefer = |connection| prefer_shell_address(vec![a, b], connection);
+        assert_eq!(prefer(Some("fd00::1 5000 fd00::2 22")), [b, a]);
+        assert_eq!(prefer(Some("192.0.2.1 5000 10.0.0.2 22"))[1..], [a, b]);
+        assert_eq!(prefer(Some("UNKNOWN")), [a, b]);
+        assert_eq!(prefer(None), [a, b]);
+    }
 
     fn at_ms(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)
