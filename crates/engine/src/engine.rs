@@ -18,13 +18,12 @@ use proto::{Credit, Event, Silence, Ticker};
 use wire::{Hello, JobFault, JobSpec, Message, SessionSpec, Stats, Welcome};
 
 use crate::child::Child;
+use crate::ending::Ending;
 use crate::head::Head;
 use crate::job::Job;
+use crate::joining::Joining;
 use crate::rng::Rng;
 use crate::{AgentConfig, Effect, HeadConfig, Input, LinkId, Outcome, StartId};
-
-/// The exit status of an agent that ended otherwise than by its parent's order. Nobody acts on it.
-const AGENT_FAILED: u8 = 1;
 
 /// An agent or the head.
 #[derive(Debug)]
@@ -51,7 +50,7 @@ pub struct Engine {
     pub(crate) phase: Phase,
     pub(crate) stats: Stats,
     pub(crate) ending: Option<Ending>,
-    over: bool,
+    pub(crate) over: bool,
 }
 
 /// Where orders come from.
@@ -65,18 +64,6 @@ pub(crate) enum Above {
     Parent { link: LinkId, silence: Silence },
 }
 
-/// What this member has still to hear and to tell about who has joined.
-#[derive(Debug, Default)]
-pub(crate) struct Joining {
-    /// Members of this subtree that have neither joined nor failed.
-    pub(crate) missing: IdSet,
-    /// Those that have joined and that the parent does not know of.
-    pub(crate) untold: IdSet,
-    /// When they must be told.
-    pub(crate) tell_at: Option<Time>,
-    last_told: Option<Time>,
-}
-
 /// What a member is busy with; messages are counted by it.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Phase {
@@ -85,20 +72,6 @@ pub(crate) enum Phase {
     Run,
     End,
 }
-
-/// The end of the session.
-#[derive(Debug)]
-pub(crate) struct Ending {
-    /// When whatever is left is given up.
-    pub(crate) give_up_at: Time,
-}
-
-/// Those who join close together are told of in one message.
-const JOINED_BUNDLE: Duration = Duration::from_millis(20);
-
-/// How long a subtree may take to leave before it is left behind: its agents then notice that their
-/// links are closed and end by themselves.
-const LEAVE_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// The head of a session. Drain effects right away.
@@ -188,6 +161,7 @@ impl Engine {
             Input::OutputWritten(bytes) => {
                 self.credit.on_grant(bytes);
                 self.send_output();
+                self.govern(Head::on_output_written);
             }
             Input::OutputClosed(stream) => {
                 self.govern(|head, out| head.on_output_closed(stream, out))
@@ -509,38 +483,6 @@ impl Engine {
         }
     }
 
-    /// Adds to what the parent must hear of; says it at once unless something was said just now.
-    pub(crate) fn on_joined(&mut self, ids: &IdSet) {
-        self.joining.missing = self.joining.missing.difference(ids);
-        self.joining.untold = self.joining.untold.union(ids);
-        let soonest = self.joining.last_told.map_or(self.now, |told| told + JOINED_BUNDLE);
-        if self.joining.missing.is_empty() || soonest <= self.now {
-            self.tell_joined();
-        } else {
-            self.joining.tell_at = Some(soonest);
-        }
-    }
-
-    /// Handles that members will not join, so that those who did are not held back for them.
-    pub(crate) fn not_joining(&mut self, ids: &IdSet) {
-        self.joining.missing = self.joining.missing.difference(ids);
-        if self.joining.missing.is_empty() {
-            self.tell_joined();
-        }
-    }
-
-    fn tell_joined(&mut self) {
-        self.joining.tell_at = None;
-        if !self.joining.untold.is_empty() {
-            self.joining.last_told = Some(self.now);
-            let joined = core::mem::take(&mut self.joining.untold);
-            if !self.is_head() {
-                self.events.push_back(Event::AgentsJoined(joined.clone()));
-            }
-            self.up(Message::Joined(joined));
-        }
-    }
-
     pub(crate) fn fault(&mut self, job: JobId, fault: JobFault) {
         if !self.is_head() {
             self.events.push_back(Event::JobFault(job, fault.clone()));
@@ -594,65 +536,6 @@ impl Engine {
         }
     }
 
-    /// Begins the end: everything below is told to leave, and everything here is killed.
-    fn shut_down(&mut self) {
-        if self.ending.is_some() {
-            return;
-        }
-        self.phase = Phase::End;
-        self.ending = Some(Ending { give_up_at: self.now + LEAVE_MAX });
-        self.tell_children(Message::Shutdown);
-        self.end_starts();
-        self.kill_job();
-    }
-
-    /// Leaves once nothing is left below and here.
-    fn leave_when_alone(&mut self) {
-        let alone = self.starts.is_empty()
-            && self.children.values().all(Child::is_gone)
-            && self.job.as_ref().is_none_or(Job::is_clean);
-        if self.ending.is_some() && alone {
-            self.leave();
-        }
-    }
-
-    /// Leaves in good order. What may be left here after all is the driver's to kill.
-    fn leave(&mut self) {
-        if self.over {
-            return;
-        }
-        let stats = core::mem::take(&mut self.stats);
-        self.events.push_back(Event::Over);
-        match &mut self.above {
-            Above::Head(head) => {
-                head.outcome.stats = stats;
-                self.effects.push_back(Effect::Exit(head.outcome.code));
-            }
-            Above::Parent { link, .. } => {
-                let link = *link;
-                self.send(vec![link], Message::Bye(alloc::boxed::Box::new(stats)));
-                self.effects.push_back(Effect::Close(link));
-                self.effects.push_back(Effect::Exit(0));
-            }
-            Above::Unwelcomed { .. } => self.effects.push_back(Effect::Exit(AGENT_FAILED)),
-        }
-        self.over = true;
-    }
-
-    /// Ends in disorder: nobody is left to obey.
-    pub(crate) fn abandon(&mut self, words: String) {
-        if self.over {
-            return;
-        }
-        let code = match &mut self.above {
-            Above::Head(head) => head.abandoned(),
-            Above::Unwelcomed { .. } | Above::Parent { .. } => AGENT_FAILED,
-        };
-        self.events.push_back(Event::Over);
-        self.effects.push_back(Effect::Abandon { code, words });
-        self.over = true;
-    }
-
     /// Lets the head's government work, where this is the head.
     pub(crate) fn govern(&mut self, f: impl FnOnce(&mut Head, &mut Orders)) {
         let Above::Head(head) = &mut self.above else { return };
@@ -700,13 +583,6 @@ impl Engine {
             self.on_joined(&IdSet::range(self.id.0, self.id.0));
         }
         self.job = Some(job);
-    }
-
-    fn on_prepared(&mut self, job: JobId, fault: Option<JobFault>) {
-        if let Some(fault) = fault {
-            self.fault(job, fault);
-        }
-        self.on_joined(&IdSet::range(self.id.0, self.id.0));
     }
 }
 

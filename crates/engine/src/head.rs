@@ -371,7 +371,20 @@ impl Head {
         }
     }
 
+    /// Handles that the user's reader took some output: what tasks wrote before they were stopped is
+    /// waited for as long as it goes on.
+    pub(crate) fn on_output_written(&mut self, orders: &mut Orders) {
+        self.extend_stopping(orders.now);
+    }
+
+    fn extend_stopping(&mut self, now: Time) {
+        if let State::Stopping { until } = &mut self.state {
+            *until = (*until).max(now + KILLED);
+        }
+    }
+
     pub(crate) fn on_resumed(&mut self, orders: &mut Orders) {
+        self.extend_stopping(orders.now);
         orders.down.push(Message::Suspend(false));
     }
 

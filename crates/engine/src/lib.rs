@@ -15,7 +15,9 @@ mod head;
 mod outcome;
 
 mod children;
+mod ending;
 mod job;
+mod joining;
 
 pub mod exit_code;
 pub mod tree;

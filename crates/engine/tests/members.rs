@@ -31,7 +31,8 @@ fn a_child_that_says_hello_gets_its_part_credit_and_the_job() {
     assert!(matches!(&sent[0], Message::Welcome(welcome) if welcome.names == "n2"), "{sent:?}");
     assert!(matches!(&sent[1], Message::OutputCredit(_)));
     assert!(matches!(&sent[2], Message::Job(_)));
-    assert_eq!(sent.len(), 3);
+    assert!(matches!(&sent[3], Message::Ping { .. }));
+    assert_eq!(sent.len(), 4);
 }
 
 #[test]
@@ -432,9 +433,9 @@ impl Member {
     }
 
     fn started(&mut self) -> Vec<AgentId> {
-        let agents = |effect| match effect {
-            Effect::Start(start) => start.agents.into_iter().map(|(agent, _)| agent).collect(),
-            _ => vec![],
+        let agents = |effect| {
+            let agents = if let Effect::Start(start) = effect { start.agents } else { vec![] };
+            agents.into_iter().map(|(agent, _)| agent)
         };
         self.effects().into_iter().flat_map(agents).collect()
     }
@@ -491,7 +492,7 @@ fn session() -> SessionSpec {
 /// A job with `tasks` tasks on the last of `nodes` nodes and none before.
 fn job(nodes: u32, tasks: u32) -> JobSpec {
     let counts = (1..=nodes).map(|node| if node == nodes { tasks } else { 0 });
-    let map = TaskMap::from_counts(counts).unwrap();
+    let map = TaskMap::from_counts(counts).expect("one node at least");
     assert_eq!(map.tasks_on(NodeId(nodes - 1)), tasks);
     JobSpec {
         job: JOB,
@@ -512,19 +513,17 @@ fn killed() -> ExitStatus {
 }
 
 fn messages(effects: &[Effect]) -> Vec<Message> {
-    let sent = effects.iter().flat_map(|effect| match effect {
-        Effect::Send { links, message } => vec![message.clone(); links.len()],
-        _ => vec![],
+    let sent = effects.iter().filter_map(|effect| {
+        let Effect::Send { links, message } = effect else { return None };
+        Some(vec![message.clone(); links.len()])
     });
-    sent.collect()
+    sent.flatten().collect()
 }
 
 fn outputs(messages: &[Message]) -> Vec<(u64, String)> {
-    let output = |message: &Message| match message {
-        Message::Output(Output { offset, data, .. }) => {
-            Some((*offset, String::from_utf8_lossy(data).into_owned()))
-        }
-        _ => None,
+    let output = |message: &Message| {
+        let Message::Output(Output { offset, data, .. }) = message else { return None };
+        Some((*offset, String::from_utf8_lossy(data).into_owned()))
     };
     messages.iter().filter_map(output).collect()
 }

@@ -20,11 +20,8 @@ pub mod tty;
 pub use clock::Clock;
 pub use keeper::{AgentGroup, KeeperOptions, fork_keeper};
 pub use poller::{Interest, Poller, Ready};
-pub use process::ExitStatus;
+pub use process::{ExitStatus, Pid};
 pub use signal::Signal;
 pub use signals::SignalFd;
 pub use spawn::{Child, SpawnError, SpawnSpec, spawn};
 pub use which::{ResolveError, which};
-
-/// A process's number.
-pub type Pid = i32;

@@ -9,11 +9,14 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use crate::{Clock, Pid, Signal, signals};
+use crate::{Clock, Signal, signals};
 
 mod descendants;
 
 pub use descendants::{Process, descendants_of};
+
+/// A process's number.
+pub type Pid = i32;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

@@ -16,6 +16,8 @@ pub(crate) struct Link {
     pub(crate) is_closed: [bool; 2],
     /// Nothing passes any more, and nobody is told.
     pub(crate) is_cut: bool,
+    /// After which silence each end's kernel gives the link up.
+    pub(crate) timeouts: [Option<Duration>; 2],
     /// When the wire can take the next message of each end.
     free_at: [Time; 2],
     /// The first grant of credit for output: what may be on its way.
@@ -30,6 +32,7 @@ impl Link {
             ends: [parent, child],
             is_closed: [false; 2],
             is_cut: false,
+            timeouts: [None; 2],
             free_at: [Time::ZERO; 2],
             window: None,
             credit: 0,

@@ -32,22 +32,58 @@ impl Session {
                 costs.gap = Duration::from_micros(shape.below(20_000));
                 costs.link = Duration::from_micros(shape.below(5_000));
                 costs.bandwidth = shape.once_in(3).then_some(1_000_000);
+                costs.reader = shape.once_in(3).then_some(500_000);
             })
             .input(if shape.once_in(4) { shape.below(300_000) } else { 0 });
+        let session = if shape.once_in(5) {
+            session.join_timeout(Duration::from_millis(shape.below(5_000)))
+        } else {
+            session
+        };
+        let bulk_max = if shape.once_in(5) { 8 } else { 1 };
+        let window = u32::try_from(shape.between(1, 20)).unwrap_or(1);
+        let session = session.spec(|spec| (spec.bulk_max, spec.window) = (bulk_max, window));
         let session = if shape.once_in(5) { session.on_failure_continue() } else { session };
+        let session = with_failing_tasks(session, &mut Random::new(seed, 5), n * tasks);
         let session = with_bad_shells(session, &mut Random::new(seed, 3), n);
         with_faults(session, &mut Random::new(seed, 4), n, n * tasks)
     }
 }
 
 fn random_script(random: &mut Random) -> Script {
-    match random.below(5) {
+    match random.below(6) {
         0 => Script::new(),
         1 => Script::mpi(),
         2 => Script::new().output(random.below(200_000)).then(Step::Output(Stream::Stderr, 100)),
         3 => Script::mpi().output(random.below(5_000)).then(Step::LeaveStray),
+        4 => Script::mpi().wait(Duration::from_millis(random.below(60_000))).output(10),
         _ => Script::new().then(Step::IgnoreTerm).then(Step::ReadStdin).output(1_000),
     }
+}
+
+/// A task that fails somewhere on its way.
+fn failing_script(random: &mut Random) -> Script {
+    let script = random_script(random).wait(Duration::from_millis(random.below(1_000)));
+    match random.below(5) {
+        0 => script.exit(3),
+        1 => script.then(Step::Die(Signal::SEGV)),
+        2 => Script::new().then(Step::PmiInit).then(Step::Abort(7)),
+        3 => Script::new().then(Step::PmiInit).exit(0),
+        _ => Script::new().then(Step::PmiInit).then(Step::Pmi("cmd=nonsense".into(), None)),
+    }
+}
+
+fn with_failing_tasks(session: Session, random: &mut Random, n_tasks: u32) -> Session {
+    let session = if random.once_in(6) {
+        session.timeout(Duration::from_millis(random.below(30_000)))
+    } else {
+        session
+    };
+    if !random.once_in(3) {
+        return session;
+    }
+    let rank = random_rank(random, n_tasks);
+    session.task(rank, failing_script(random))
 }
 
 fn with_bad_shells(mut session: Session, random: &mut Random, n: u32) -> Session {
@@ -74,10 +110,10 @@ fn with_bad_shells(mut session: Session, random: &mut Random, n: u32) -> Session
 fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) -> Session {
     let faults: Vec<Fault> =
         (0..random.below(4)).map(|_| random_fault(random, n, n_tasks)).collect();
-    // Nobody is heard of while the user has stopped the front end: only links tell then.
+    // While the user has stopped the front end, silence tells nothing.
     let stops = faults.contains(&Fault::UserSignal(Signal::TSTP));
     for fault in faults {
-        if !(stops && matches!(fault, Fault::Hush(_))) {
+        if !(stops && matches!(fault, Fault::Hush(_) | Fault::Cut(_))) {
             session = session.fault(When::Step(random.below(FAULT_STEP_MAX)), fault);
         }
     }
@@ -86,7 +122,7 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
 
 fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
     let agent = random_agent(random, n);
-    let rank = Rank(u32::try_from(random.below(u64::from(n_tasks))).unwrap_or(0));
+    let rank = random_rank(random, n_tasks);
     match random.below(12) {
         0 | 1 => Fault::Crash(agent),
         2 => Fault::Crash(AgentId::HEAD),
@@ -104,4 +140,8 @@ fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
 
 fn random_agent(random: &mut Random, n: u32) -> AgentId {
     AgentId(u32::try_from(random.between(1, u64::from(n))).unwrap_or(1))
+}
+
+fn random_rank(random: &mut Random, n_tasks: u32) -> Rank {
+    Rank(u32::try_from(random.below(u64::from(n_tasks))).unwrap_or(0))
 }

@@ -24,8 +24,10 @@ pub struct Report {
     pub empty_at: Time,
     /// Messages sent, by kind.
     pub messages: BTreeMap<&'static str, u64>,
-    /// Runs of the bootstrapper, by agent.
+    /// Starts of each agent.
     pub starts: BTreeMap<AgentId, u32>,
+    /// Runs of the bootstrapper.
+    pub shells: u32,
     /// Welcomes received, by agent.
     pub welcomes: BTreeMap<AgentId, u32>,
     /// The most links that one process held at once.

@@ -35,6 +35,9 @@ pub struct Session {
     script: Script,
     scripts: BTreeMap<Rank, Script>,
     shells: BTreeMap<AgentId, Vec<ShellPlan>>,
+    /// Agents on whose nodes the program is not, and tasks that can't be created: error numbers.
+    pub(crate) missing_programs: BTreeMap<AgentId, i32>,
+    pub(crate) failing_spawns: BTreeMap<Rank, i32>,
     spec: SessionSpec,
     grace: Duration,
     join_timeout: Option<Duration>,
@@ -81,6 +84,8 @@ impl Session {
             script: Script::new(),
             scripts: BTreeMap::new(),
             shells: BTreeMap::new(),
+            missing_programs: BTreeMap::new(),
+            failing_spawns: BTreeMap::new(),
             spec: SessionSpec {
                 bootstrap: Vec::new(),
                 bulk_max: 1,
@@ -190,6 +195,20 @@ impl Session {
     #[must_use]
     pub fn shell(mut self, agent: AgentId, plans: &[ShellPlan]) -> Session {
         self.shells.insert(agent, plans.to_vec());
+        self
+    }
+
+    /// The program can't be run on this agent's node: the error number.
+    #[must_use]
+    pub fn no_program_on(mut self, agent: AgentId, errno: i32) -> Session {
+        self.missing_programs.insert(agent, errno);
+        self
+    }
+
+    /// This task can't be created: the error number.
+    #[must_use]
+    pub fn no_spawn_of(mut self, rank: Rank, errno: i32) -> Session {
+        self.failing_spawns.insert(rank, errno);
         self
     }
 

@@ -163,6 +163,14 @@ fn the_same_seed_is_the_same_run() {
     assert_ne!(session(1).run().hash, session(2).run().hash, "the jitter of retries is seeded");
 }
 
+#[test]
+fn one_command_of_a_bulk_bootstrapper_starts_many_agents() {
+    let report = Session::of(40).tree("flat").spec(|spec| spec.bulk_max = 16).run();
+    assert_each_started_once(&report, 40);
+    assert_eq!(report.shells, 3);
+    assert_eq!(report.code, Some(0));
+}
+
 fn assert_each_started_once(report: &Report, n: u32) {
     let all: Vec<(AgentId, u32)> = (1..=n).map(|agent| (AgentId(agent), 1)).collect();
     assert_eq!(report.starts.clone().into_iter().collect::<Vec<_>>(), all);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Rank, Signal};
+use model::{AgentId, Rank, Signal};
 use sim::{Fault, Script, Session, Step, When};
 use wire::{JobFault, Stream};
 
@@ -226,6 +226,36 @@ fn a_task_that_speaks_no_pmi_does_not_let_the_others_wait_for_ever() {
         .ends_within(Duration::from_secs(60))
         .run();
     assert_eq!(report.code, Some(0));
+}
+
+#[test]
+fn a_program_that_is_missing_on_one_node_is_found_missing_before_anything_runs() {
+    for agent in 1..=7 {
+        let report = Session::of(7)
+            .tree("kary:2")
+            .script(Script::new().output(10))
+            .no_program_on(AgentId(agent), 2)
+            .ends_within(Duration::from_secs(5))
+            .run();
+        assert_eq!(report.code, Some(engine::exit_code::NOT_FOUND));
+        assert_eq!(report.output_bytes, 0, "no task ran");
+        let named = matches!(report.outcome.faults[0], JobFault::Program { agent: named, .. }
+            if named == AgentId(agent));
+        assert!(named, "{:?}", report.outcome);
+    }
+}
+
+#[test]
+fn a_task_that_can_not_be_created_ends_the_job_and_is_named() {
+    let report = Session::of(7)
+        .tree("kary:2")
+        .tasks(3)
+        .script(Script::mpi().then(Step::Hang))
+        .no_spawn_of(Rank(10), 11)
+        .ends_within(Duration::from_secs(5))
+        .run();
+    assert_eq!(report.code, Some(engine::exit_code::CANNOT_RUN));
+    assert!(matches!(report.outcome.faults[0], JobFault::Spawn { rank: Rank(10), .. }));
 }
 
 #[test]

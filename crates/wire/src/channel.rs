@@ -16,7 +16,10 @@ use model::AgentId;
 use snow::TransportState;
 
 use crate::cipher::TAG_BYTES;
-use crate::{BuildHash, SessionId, VERSION};
+use crate::{BuildHash, SessionId};
+
+/// The protocol's version; agents of one session must agree.
+pub const VERSION: u16 = 1;
 
 /// The first bytes on every link, both ways.
 pub const MAGIC: [u8; 4] = *b"CVKE";

@@ -19,7 +19,7 @@ pub mod inbox;
 pub mod outbox;
 
 pub use boot::{BootError, BootPayload};
-pub use channel::{Channel, ChannelError, Preamble, Refusal};
+pub use channel::{Channel, ChannelError, Preamble, Refusal, VERSION};
 pub use frame::{Class, Decoder, Frame, FrameError, encode, encoded_len};
 pub use handshake::{Established, Expected, Handshake};
 pub use inbox::Inbox;
@@ -29,6 +29,3 @@ pub use message::{
 };
 pub use outbox::Outbox;
 pub use secret::{BuildHash, Ephemeral, Secret, SessionId};
-
-/// The protocol's version; agents of one session must agree.
-pub const VERSION: u16 = 1;

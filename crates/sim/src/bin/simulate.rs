@@ -12,6 +12,9 @@ const USAGE: &str =
   Without --seeds: one MPI-like job on N agents. With --seeds: random sessions with random faults,
   seeds S up to S+K; with --seed alone the random session of that seed.";
 
+/// The most agents whose tasks exchange cards.
+const CARDS_MAX: u32 = 1_000;
+
 /// What the command line says.
 struct Options {
     agents: Option<u32>,
@@ -45,13 +48,13 @@ fn simulate(options: &Options) -> ExitCode {
 }
 
 fn described(options: &Options, agents: u32) -> Session {
-    Session::of(agents).tree(&options.tree).tasks(options.tasks).script(Script::mpi()).costs(
-        |costs| {
-            costs.latency = options.latency;
-            costs.gap = options.gap;
-            costs.link = options.link;
-        },
-    )
+    // Every agent holds every card, so a large session exchanges none.
+    let script = if agents <= CARDS_MAX { Script::mpi() } else { Script::new().output(64) };
+    Session::of(agents).tree(&options.tree).tasks(options.tasks).script(script).costs(|costs| {
+        costs.latency = options.latency;
+        costs.gap = options.gap;
+        costs.link = options.link;
+    })
 }
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]

@@ -2,7 +2,7 @@
 
 use engine::{Effect, Input, Spawn};
 use model::{ExitStatus, JobId, Rank, Signal};
-use wire::Stream;
+use wire::{JobFault, Stream};
 
 use super::{Happening, World, hash_of};
 use crate::checker::INPUT_KEY;
@@ -25,10 +25,9 @@ impl World<'_> {
             Effect::Start(start) => self.start(id, &start),
             Effect::KillShell(start) => self.kill_shell_of(id, start),
             Effect::Send { links, message } => self.send(id, &links, &message),
+            Effect::SetLinkTimeout(link, ms) => self.set_link_timeout(id, link, ms),
             Effect::Close(link) => self.close_link(id, link),
-            Effect::Prepare(job) => {
-                self.tell_soon(id, Input::Prepared { job: job.job, fault: None });
-            }
+            Effect::Prepare(job) => self.prepare(id, job.job),
             Effect::Spawn(spawn) => self.spawn(id, &spawn),
             Effect::SignalTasks { job: _, signal } => self.signal_tasks(id, signal),
             Effect::Sweep(job) => self.sweep(id, job),
@@ -46,8 +45,20 @@ impl World<'_> {
         }
     }
 
+    fn prepare(&mut self, id: ProcessId, job: JobId) {
+        let agent = self.processes[id.0].agent;
+        let errno = self.session.missing_programs.get(&agent);
+        let words = "/bin/scripted".into();
+        let fault = errno.map(|&errno| JobFault::Program { agent, errno, words });
+        self.tell_soon(id, Input::Prepared { job, fault });
+    }
+
     fn spawn(&mut self, id: ProcessId, spawn: &Spawn) {
         let (rank, job) = (spawn.rank, spawn.job.job);
+        if let Some(&errno) = self.session.failing_spawns.get(&rank) {
+            let result = Err((errno, "execve".into()));
+            return self.tell_soon(id, Input::Spawned { job, rank, result });
+        }
         let script = self.session.script_of(rank).steps();
         let kvsname = self.kvsname.clone();
         let task = Task::new(rank, self.session.n_tasks(), kvsname, script, spawn.stdin);

@@ -4,7 +4,7 @@ use engine::{Input, LinkId};
 use model::{AgentId, ExitStatus, Rank, Signal};
 use wire::Stream;
 
-use super::{Happening, World};
+use super::World;
 use crate::fault::Fault;
 use crate::process::{End, ProcessId};
 use crate::task::stream_index;
@@ -80,11 +80,7 @@ impl World<'_> {
         let cut: Vec<usize> =
             (0..self.links.len()).filter(|&index| self.links[index].ends[1] == id).collect();
         for index in cut {
-            self.links[index].is_cut = true;
-            for end in [0, 1].into_iter().filter(|_| is_noticed) {
-                let link = LinkId(index as u64);
-                self.after(self.session.link_timeout(), Happening::LinkTimeout(link, end));
-            }
+            self.cut_link(LinkId(index as u64), is_noticed);
         }
         true
     }

@@ -1,5 +1,7 @@
 //! Links: sending, closing, and what the other end sees.
 
+use std::time::Duration;
+
 use engine::{Input, LinkId};
 use wire::Message;
 
@@ -123,8 +125,40 @@ impl World<'_> {
         }
     }
 
+    pub(super) fn set_link_timeout(&mut self, id: ProcessId, link_id: LinkId, ms: Option<u32>) {
+        let Some(link) = self.links.get_mut(index(link_id)) else {
+            return self
+                .checker
+                .violate(format!("SetLinkTimeout of {link_id:?}, which is not there"));
+        };
+        let end = link.end_of(id);
+        link.timeouts[end] = ms.map(|ms| Duration::from_millis(u64::from(ms)));
+        if link.is_cut {
+            self.run_link_timeout(link_id, end);
+        }
+    }
+
+    /// Nothing passes on a link from here on.
+    pub(super) fn cut_link(&mut self, link: LinkId, is_noticed: bool) {
+        self.links[index(link)].is_cut = true;
+        if !is_noticed {
+            self.links[index(link)].timeouts = [None; 2];
+        }
+        for end in [0, 1] {
+            self.run_link_timeout(link, end);
+        }
+    }
+
+    fn run_link_timeout(&mut self, link: LinkId, end: usize) {
+        if let Some(time) = self.links[index(link)].timeouts[end] {
+            self.after(time, Happening::LinkTimeout(link, end));
+        }
+    }
+
     pub(super) fn link_timeout(&mut self, link: LinkId, end: usize) {
-        self.break_link(link, end, "connection timed out", Happening::LinkTimeout);
+        if self.links[index(link)].timeouts[end].is_some() {
+            self.break_link(link, end, "connection timed out", Happening::LinkTimeout);
+        }
     }
 
     fn break_link(

@@ -25,6 +25,7 @@ impl World<'_> {
         }
         let first = agents.first().copied().unwrap_or_default();
         let plan = self.session.shell_plan(first, start.attempt);
+        self.checker.report.shells += 1;
         let shell = ShellId(self.shells.len());
         self.shells.push(Shell {
             start: start.start,

@@ -1,0 +1,90 @@
+//! The end of a member: in good order, from the leaves to the head, or at once.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec;
+use core::time::Duration;
+
+use model::Time;
+use proto::Event;
+use wire::Message;
+
+use crate::Effect;
+use crate::child::Child;
+use crate::engine::{Above, Engine, Phase};
+use crate::job::Job;
+
+/// The end of the session.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    /// When whatever is left is given up.
+    pub(crate) give_up_at: Time,
+}
+
+/// How long a subtree may take to leave before it is left behind: its agents then notice that their
+/// links are closed and end by themselves.
+const LEAVE_MAX: Duration = Duration::from_secs(5);
+
+/// The exit status of an agent that ended otherwise than by its parent's order. Nobody acts on it.
+const AGENT_FAILED: u8 = 1;
+
+impl Engine {
+    /// Begins the end: everything below is told to leave, and everything here is killed.
+    pub(crate) fn shut_down(&mut self) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.phase = Phase::End;
+        self.ending = Some(Ending { give_up_at: self.now + LEAVE_MAX });
+        self.tell_children(Message::Shutdown);
+        self.end_starts();
+        self.kill_job();
+    }
+
+    /// Leaves once nothing is left below and here.
+    pub(crate) fn leave_when_alone(&mut self) {
+        let alone = self.starts.is_empty()
+            && self.children.values().all(Child::is_gone)
+            && self.job.as_ref().is_none_or(Job::is_clean);
+        if self.ending.is_some() && alone {
+            self.leave();
+        }
+    }
+
+    /// Leaves in good order. What may be left here after all is the driver's to kill.
+    pub(crate) fn leave(&mut self) {
+        if self.over {
+            return;
+        }
+        let stats = core::mem::take(&mut self.stats);
+        self.events.push_back(Event::Over);
+        match &mut self.above {
+            Above::Head(head) => {
+                head.outcome.stats = stats;
+                self.effects.push_back(Effect::Exit(head.outcome.code));
+            }
+            Above::Parent { link, .. } => {
+                let link = *link;
+                self.send(vec![link], Message::Bye(Box::new(stats)));
+                self.effects.push_back(Effect::Close(link));
+                self.effects.push_back(Effect::Exit(0));
+            }
+            Above::Unwelcomed { .. } => self.effects.push_back(Effect::Exit(AGENT_FAILED)),
+        }
+        self.over = true;
+    }
+
+    /// Ends in disorder: nobody is left to obey.
+    pub(crate) fn abandon(&mut self, words: String) {
+        if self.over {
+            return;
+        }
+        let code = match &mut self.above {
+            Above::Head(head) => head.abandoned(),
+            Above::Unwelcomed { .. } | Above::Parent { .. } => AGENT_FAILED,
+        };
+        self.events.push_back(Event::Over);
+        self.effects.push_back(Effect::Abandon { code, words });
+        self.over = true;
+    }
+}

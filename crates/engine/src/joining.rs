@@ -1,0 +1,65 @@
+//! Who has joined, on its way to the head: bundled, so that a large tree does not drown it.
+
+use core::time::Duration;
+
+use model::{IdSet, JobId, Time};
+use proto::Event;
+use wire::{JobFault, Message};
+
+use crate::engine::Engine;
+
+/// What this member has still to hear and to tell about who has joined.
+#[derive(Debug, Default)]
+pub(crate) struct Joining {
+    /// Members of this subtree that have neither joined nor failed.
+    pub(crate) missing: IdSet,
+    /// Those that have joined and that the parent does not know of.
+    pub(crate) untold: IdSet,
+    /// When they must be told.
+    pub(crate) tell_at: Option<Time>,
+    last_told: Option<Time>,
+}
+
+/// Those who join close together are told of in one message.
+const JOINED_BUNDLE: Duration = Duration::from_millis(20);
+
+impl Engine {
+    /// Adds to what the parent must hear of; says it at once unless something was said just now.
+    pub(crate) fn on_joined(&mut self, ids: &IdSet) {
+        self.joining.missing = self.joining.missing.difference(ids);
+        self.joining.untold = self.joining.untold.union(ids);
+        let soonest = self.joining.last_told.map_or(self.now, |told| told + JOINED_BUNDLE);
+        if self.joining.missing.is_empty() || soonest <= self.now {
+            self.tell_joined();
+        } else {
+            self.joining.tell_at = Some(soonest);
+        }
+    }
+
+    /// Handles that members will not join, so that those who did are not held back for them.
+    pub(crate) fn not_joining(&mut self, ids: &IdSet) {
+        self.joining.missing = self.joining.missing.difference(ids);
+        if self.joining.missing.is_empty() {
+            self.tell_joined();
+        }
+    }
+
+    pub(crate) fn tell_joined(&mut self) {
+        self.joining.tell_at = None;
+        if !self.joining.untold.is_empty() {
+            self.joining.last_told = Some(self.now);
+            let joined = core::mem::take(&mut self.joining.untold);
+            if !self.is_head() {
+                self.events.push_back(Event::AgentsJoined(joined.clone()));
+            }
+            self.up(Message::Joined(joined));
+        }
+    }
+
+    pub(crate) fn on_prepared(&mut self, job: JobId, fault: Option<JobFault>) {
+        if let Some(fault) = fault {
+            self.fault(job, fault);
+        }
+        self.on_joined(&IdSet::range(self.id.0, self.id.0));
+    }
+}
