@@ -82,8 +82,7 @@ impl Task {
             [Some(stdin), Some(pipes.stdout.write.as_fd()), Some(pipes.stderr.write.as_fd())];
         os_spec.extra_fds = vec![(pipes.pmi.1.as_fd(), PMI_FD)];
         os_spec.process_group = true;
-        os_spec.descriptors_max =
-            (spec.descriptors.before != spec.descriptors.now).then_some(spec.descriptors.before);
+        os_spec.descriptors_max = spec.descriptors.lowered();
         os_spec.parent_death_signal = Some(Signal::KILL);
         let child = os::spawn(&os_spec).map_err(TaskError::Spawn)?;
         let (job, rank) = (spec.job, spec.rank);

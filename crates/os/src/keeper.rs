@@ -103,6 +103,8 @@ pub fn fork_keeper(options: KeeperOptions) -> Result<Kept, KeeperError> {
 
 fn set_up_agent(group: AgentGroup) -> io::Result<()> {
     process::set_child_subreaper()?;
+    // What our starter left open by mistake is none of our tasks' affair.
+    close_range_on_exec(3);
     // SAFETY: no preconditions.
     process::check(unsafe {
         match group {
@@ -207,6 +209,12 @@ fn close_all_but(kept: RawFd) {
     if kept > 0 {
         close_range(0, kept - 1);
     }
+}
+
+/// Kernels before 5.11 do not know the flag; there, tasks inherit what we have inherited.
+fn close_range_on_exec(first: u32) {
+    // SAFETY: no descriptor is closed here.
+    unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
 /// Kernels before 5.9 have no close_range, and there the descriptors are closed one by one.
