@@ -15,6 +15,7 @@ use crate::driver::{AgentSide, Driver, End, Parts, Side};
 use crate::error_chain::error_chain;
 use crate::exit;
 use crate::identity::{BUILD, Identity};
+use crate::parent::use_shell_address;
 use crate::reactor::{Chunk, Reactor, Watched};
 use crate::signals;
 use crate::source::Source;
@@ -97,6 +98,8 @@ fn drive(
         side: Side::Agent(AgentSide { boot }),
     };
     let mut driver = Driver::new(parts).map_err(AgentError::Setup)?;
+    let connection = std::env::var("SSH_CONNECTION").ok();
+    let addresses = use_shell_address(addresses, connection.as_deref());
     driver.approach(parent, attempt, addresses);
     Ok(driver.run())
 }

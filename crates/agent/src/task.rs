@@ -18,6 +18,12 @@ use crate::outgoing::Outgoing;
 use crate::reactor::{Chunk, Reactor, Watched};
 use crate::source::{Source, TaskPart};
 
+/// What a pipe holds when it is made.
+const PIPE_BYTES: usize = 64 * 1024;
+
+/// What the pipe of a task that writes much holds: as much as one read takes.
+const LARGE_PIPE_BYTES: usize = crate::reactor::READ_BYTES;
+
 /// Descriptors of ours for one task, while it starts: two for each of three pipes and the PMI
 /// connection, and a pidfd. Half of them stay.
 const DESCRIPTORS_PER_TASK: u64 = 9;
@@ -208,6 +214,11 @@ impl Task {
         let Some(output) = &self.output[index(stream)] else { return };
         match reactor.read(output) {
             Ok(Chunk::Data(data)) => {
+                if data.len() == PIPE_BYTES {
+                    // A task that fills its pipe writes faster than we come by. Where the user's
+                    // share of pipe memory is used up, it stays as it is.
+                    let _ = os::stream::set_pipe_bytes(output, LARGE_PIPE_BYTES);
+                }
                 reactor.report(Input::TaskOutput { job, rank, stream, data });
             }
             Ok(Chunk::WouldBlock) => {}

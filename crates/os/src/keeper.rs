@@ -123,9 +123,28 @@ fn keep(agent: Pid, options: &KeeperOptions, pipe: RawFd) -> ! {
         libc::prctl(libc::PR_SET_NAME, options.name.as_ptr());
         libc::chdir(c"/".as_ptr());
     }
+    release_program();
     let status = wait_for_agent(agent, options.group == AgentGroup::Shared);
     let _ = process::kill_all_descendants(KILL_BOUND, &mut |_, _| {});
     end_like(status)
+}
+
+/// Takes the program's code out of this process's memory. Starting up has touched much of it, the
+/// keeper needs little more, and that comes back from the file by itself.
+fn release_program() {
+    // SAFETY: the linker defines both; only their addresses are used.
+    unsafe extern "C" {
+        safe static __executable_start: u8;
+        safe static etext: u8;
+    }
+    let page = rustix::param::page_size();
+    let start = (&raw const __executable_start).addr() & !(page - 1);
+    let end = (&raw const etext).addr() & !(page - 1);
+    // SAFETY: between the two are only the program's constants and code, mapped from its file and
+    // never written, so the pages that are dropped are read again as they were.
+    unsafe {
+        libc::madvise(std::ptr::without_provenance_mut(start), end - start, libc::MADV_DONTNEED);
+    }
 }
 
 /// Passes signals on until the agent has ended.
