@@ -1,0 +1,591 @@
+//! What users, hosts, programs and strangers do wrong: each time the command says what and where,
+//! ends with the documented status before its deadline, and leaves nothing running.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+#[expect(dead_code, reason = "each file of tests uses its own part")]
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::{LazyLock, Mutex, MutexGuard};
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use model::AgentId;
+use support::convoke::{Convoke, Ended, Running, convoke_path};
+use support::stand::{misbehave, on_hosts};
+use support::watch::{listening_ports, wait_until};
+use testbed::{HEAD, Sshd, Testbed};
+use wire::{BuildHash, Ephemeral, Handshake, Preamble, Secret, SessionId};
+
+mod command_lines {
+    use super::*;
+
+    #[test]
+    fn more_tasks_than_slots_are_refused_with_a_hint() {
+        let run = Convoke::new("slots").words("--hosts a:2,b:1 -n 4 true");
+        assert_snapshot!(run.run().with_status(2).words());
+    }
+
+    #[test]
+    fn a_malformed_host_file_is_refused_by_its_line() {
+        let run = Convoke::new("hostfile");
+        let file = run.dir().join("hosts");
+        fs::write(&file, "# good\nn1:4\nn[2-:3\nn3\n").unwrap();
+        let ended = run.arg("--hostfile").arg(&file).arg("true").run();
+        assert_snapshot!(ended.with_status(2).words());
+    }
+
+    #[test]
+    fn malformed_slots_in_a_host_file_are_refused_by_their_line() {
+        let run = Convoke::new("hostfile-slots");
+        let file = run.dir().join("hosts");
+        fs::write(&file, "n1:4\n\nn2:many\n").unwrap();
+        let ended = run.arg("--hostfile").arg(&file).arg("true").run();
+        assert_snapshot!(ended.with_status(2).words());
+    }
+
+    #[test]
+    fn a_host_file_that_is_not_there_is_named() {
+        let run = Convoke::new("no-hostfile").words("--hostfile /nowhere/hosts true");
+        assert_snapshot!(run.run().with_status(2).words());
+    }
+
+    #[test]
+    fn a_malformed_host_list_is_refused() {
+        let run = Convoke::new("hostlist").words("--hosts n[3-1] true");
+        assert_snapshot!(run.run().with_status(2).words());
+    }
+
+    #[test]
+    fn a_shell_template_without_a_host_is_refused() {
+        let run = Convoke::new("template").words("--hosts a --shell rsh true");
+        assert_snapshot!(run.run().with_status(2).words());
+    }
+
+    #[test]
+    fn a_rank_for_standard_input_that_does_not_exist_is_refused() {
+        let run = Convoke::new("stdin-rank").words("-n 2 --stdin 2 true");
+        assert_snapshot!(run.run().with_status(2).words());
+    }
+}
+
+mod programs {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_one_error_for_all_nodes() {
+        let ended = on_hosts("missing", "a,b,c", "").words("-n 3 no-such-program").env("PATH", PATH);
+        assert_snapshot!(ended.run().with_status(127).words());
+    }
+
+    #[test]
+    fn a_missing_path_is_named_whole() {
+        let ended = on_hosts("missing-path", "a,b", "").words("-n 2 /nowhere/solve");
+        assert_snapshot!(ended.run().with_status(127).words());
+    }
+
+    #[test]
+    fn a_file_without_the_execute_bit_is_not_run() {
+        let run = on_hosts("not-executable", "a,b", "");
+        let program = run.dir().join("solve");
+        fs::write(&program, "#!/bin/sh\n").unwrap();
+        assert_snapshot!(run.words("-n 2").arg(&program).run().with_status(126).words());
+    }
+
+    #[test]
+    fn a_file_that_is_no_program_is_not_run() {
+        let run = on_hosts("no-program", "a", "");
+        let program = run.dir().join("data");
+        fs::write(&program, [0x7f, 1, 2, 3]).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_snapshot!(run.words("-n 1").arg(&program).run().with_status(126).words());
+    }
+
+    #[test]
+    fn a_script_whose_interpreter_is_missing_says_so() {
+        let run = on_hosts("no-interpreter", "a", "");
+        let program = run.dir().join("script");
+        fs::write(&program, "#!/nowhere/python\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_snapshot!(run.words("-n 1").arg(&program).run().with_status(127).words());
+    }
+
+    #[test]
+    fn a_directory_is_no_program() {
+        let ended = on_hosts("directory", "a", "").words("-n 1 /tmp").run();
+        assert_snapshot!(ended.with_status(126).words());
+    }
+
+    #[test]
+    fn a_missing_working_directory_is_named_with_the_nodes() {
+        let ended = on_hosts("wdir", "a,b", "").words("-n 2 --wdir /nowhere/at/all true");
+        assert_snapshot!(ended.run().with_status(126).words());
+    }
+}
+
+mod values {
+    use super::*;
+
+    /// What no shell would leave alone, were it asked.
+    const AWKWARD: [&str; 12] = [
+        "",
+        " ",
+        "a b  c",
+        "=",
+        "a=b=c",
+        "it's",
+        "\"quoted\"",
+        "back\\slash\\",
+        "$HOME `id` $(id) ${x}",
+        "new\nline\n",
+        "! * ? [a] {b,c} ~ # & ; | < >",
+        "\t\r\u{7f}\u{e4}\u{4e16}",
+    ];
+
+    #[test]
+    fn awkward_arguments_and_variables_arrive_as_they_are() {
+        let variables = AWKWARD.iter().enumerate().map(|(i, value)| format!("AWKWARD_{i}={value}"));
+        let options = variables.clone().flat_map(|variable| ["--env".to_owned(), variable]);
+        let run = on_hosts("awkward", "a,b", "").words("-n 2 --stdin none").args(options);
+        let text = run.misbehave(["show"]).args(AWKWARD).run().with_status(0).text();
+        for value in AWKWARD {
+            assert_eq!(text.matches(&format!("arg {}\n", escaped(value))).count(), 2, "{text}");
+        }
+        for variable in variables {
+            assert_eq!(text.matches(&format!("env {}\n", escaped(&variable))).count(), 2, "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_arrive_as_they_are() {
+        use std::os::unix::ffi::OsStrExt;
+        let bytes: Vec<u8> = (1..=255).collect();
+        let word = std::ffi::OsStr::from_bytes(&bytes);
+        let run = on_hosts("bytes", "a", "").env("BYTES", word).words("-n 1");
+        let text = run.misbehave(["show"]).arg(word).run().with_status(0).text();
+        assert!(text.contains(&format!("arg {}\n", bytes.escape_ascii())), "{text}");
+        assert!(text.contains(&format!("env BYTES={}\n", bytes.escape_ascii())), "{text}");
+    }
+
+    #[test]
+    fn ten_thousand_arguments_arrive() {
+        let args = (0..10_000).map(|i| format!("argument-{i}"));
+        let run = on_hosts("arguments", "a,b", "").words("-n 2").misbehave(["show"]);
+        let text = run.args(args).run().with_status(0).text();
+        assert_eq!(text.matches("arg argument-").count(), 20_000);
+        assert_eq!(text.matches("arg argument-9999\n").count(), 2);
+    }
+
+    /// One string may be as long as 32 pages (execve(2)).
+    #[test]
+    fn an_environment_of_a_mebibyte_arrives() {
+        let value = |i: u8| String::from_utf8(vec![b'a' + i; 100_000]).unwrap();
+        let mut run = on_hosts("environment", "a,b", "--latency-ms 0").words("-n 2");
+        for i in 0..11 {
+            run = run.env(format!("LARGE_{i}"), value(i));
+        }
+        let text = run.misbehave(["show"]).run().with_status(0).text();
+        for i in 0..11 {
+            let line = format!("env LARGE_{i}={}\n", value(i));
+            assert_eq!(text.matches(&line).count(), 2, "variable {i}");
+        }
+    }
+
+    #[test]
+    fn an_awkward_path_of_the_program_passes_every_login_shell() {
+        for shell in ["sh", "bash", "dash", "csh", "tcsh", "fish", "zsh", "ksh", "mksh"] {
+            if is_installed(shell) {
+                starts_from_an_awkward_path(shell);
+            }
+        }
+    }
+
+    fn starts_from_an_awkward_path(shell: &str) {
+        let run = Convoke::new(&format!("shell-{shell}"));
+        let dir = run.dir().join("it's a $HOME! \\ \"dir\" *");
+        fs::create_dir(&dir).unwrap();
+        let agent = dir.join("con voke");
+        symlink(convoke_path(), &agent).unwrap();
+        let template = format!("env HOST={{host}} {shell} -c {{cmd}}");
+        let run = run.args(["--hosts", "a,b", "-n", "2", "--shell", &template]).arg("--agent-path");
+        let ended = run.arg(&agent).arg("--wdir").arg(&dir).misbehave(["show"]).run();
+        let text = ended.with_status(0).text();
+        let shown = format!("cwd {}\n", escaped(&dir.to_string_lossy()));
+        assert_eq!(text.matches(&shown).count(), 2, "{shell}: {text}");
+    }
+
+    fn escaped(text: &str) -> String {
+        text.as_bytes().escape_ascii().to_string()
+    }
+
+    fn is_installed(program: &str) -> bool {
+        std::env::split_paths(PATH).any(|dir| dir.join(program).exists())
+    }
+}
+
+mod shells {
+    use super::*;
+
+    #[test]
+    fn a_shell_that_never_answers_ends_with_the_time_to_join() {
+        let ended = on_hosts("hang", "a,b,c", "--hang b").words("-n 3 --join-timeout 2s true");
+        let ended = ended.run().with_status(252);
+        assert!(ended.took < Duration::from_secs(12), "{:?}", ended.took);
+        assert_snapshot!(ended.words());
+    }
+
+    #[test]
+    fn a_shell_that_asks_for_a_password_ends_with_the_time_to_join() {
+        let ended = on_hosts("ask", "a,b,c", "--ask c").words("-n 3 --join-timeout 2s true");
+        let ended = ended.run().with_status(252);
+        assert!(ended.took < Duration::from_secs(12), "{:?}", ended.took);
+        assert_snapshot!(ended.words());
+    }
+
+    #[test]
+    fn shells_that_fail_alike_are_told_of_together() {
+        let options = "--fail b:1:Disk_quota_exceeded --fail d:1:Disk_quota_exceeded";
+        let ended = on_hosts("fail", "a,b,c,d", options).words("-n 4 true").run();
+        assert_snapshot!(ended.with_status(252).words());
+    }
+
+    #[test]
+    fn a_shell_program_that_does_not_exist_is_named() {
+        let run = Convoke::new("no-shell").words("--hosts a,b -n 2 --shell");
+        let ended = run.arg("/nowhere/rsh {host} {cmd}").arg("true").run();
+        assert_snapshot!(ended.with_status(252).words());
+    }
+
+    #[test]
+    fn an_agent_program_that_does_not_exist_there_is_named() {
+        let run = on_hosts("no-agent", "a,b", "").words("-n 2 --agent-path /nowhere/convoke true");
+        assert_snapshot!(run.run().with_status(252).words());
+    }
+
+    #[test]
+    fn an_agent_that_cannot_be_executed_there_is_named() {
+        let run = on_hosts("dull-agent", "a,b", "");
+        let agent = run.dir().join("agent");
+        fs::write(&agent, "").unwrap();
+        let ended = run.arg("--agent-path").arg(&agent).words("-n 2 true").run();
+        assert_snapshot!(ended.with_status(252).words());
+    }
+
+    #[test]
+    fn a_shell_that_prints_and_exits_well_is_no_agent() {
+        let run = Convoke::new("echo").args(["--hosts", "a,b", "-n", "2", "--shell"]);
+        let ended = run.arg("echo {host} {cmd}").arg("true").run();
+        assert_snapshot!(ended.with_status(252).words());
+    }
+
+    #[test]
+    fn noise_of_login_shells_does_no_harm() {
+        let ended = on_hosts("noise", "a,b,c", "--noise").words("-n 3 echo up").run();
+        assert_eq!(ended.with_status(0).text(), "up\n".repeat(3));
+    }
+}
+
+/// Real ssh between real hosts, one testbed for all tests, one at a time.
+mod ssh {
+    use super::*;
+
+    static BED: LazyLock<Mutex<Testbed>> = LazyLock::new(|| Mutex::new(Testbed::up(2).unwrap()));
+
+    #[test]
+    fn an_unknown_host_is_named_with_sshs_words() {
+        let ended = on_bed(|_| ()).run("n0,nowhere");
+        assert!(ended.stderr.contains("Could not resolve hostname nowhere"), "{}", ended.stderr);
+        assert_snapshot!(without_resolver_words(&ended.with_status(252).words()));
+    }
+
+    #[test]
+    fn a_refused_port_is_named() {
+        let ended = on_bed(|bed| bed.stop_sshd("n1").unwrap()).run("n0,n1");
+        assert_snapshot!(ended.with_status(252).words());
+    }
+
+    #[test]
+    fn an_unreachable_host_is_named() {
+        let ended = on_bed(|bed| bed.cut("n1").unwrap()).run("n0,n1");
+        assert_snapshot!(ended.with_status(252).words());
+    }
+
+    #[test]
+    fn a_host_that_swallows_everything_ends_with_the_time_to_join() {
+        let bed = on_bed(|bed| bed.black_hole("n1").unwrap());
+        let ended = bed.run_with("n0,n1", "--join-timeout 3s").with_status(252);
+        assert!(ended.took < Duration::from_secs(15), "{:?}", ended.took);
+        assert_snapshot!(ended.words());
+    }
+
+    #[test]
+    fn a_mute_sshd_ends_with_the_time_to_join() {
+        let bed = on_bed(|bed| bed.mute_sshd("n1").unwrap());
+        let ended = bed.run_with("n0,n1", "--join-timeout 3s").with_status(252);
+        assert!(ended.took < Duration::from_secs(15), "{:?}", ended.took);
+        assert_snapshot!(ended.words());
+    }
+
+    #[test]
+    fn a_key_that_is_not_let_in_is_named() {
+        let ended = on_bed(|bed| bed.start_sshd("n1", Sshd::NoUserKey).unwrap()).run("n0,n1");
+        assert_snapshot!(ended.with_status(252).words());
+    }
+
+    #[test]
+    fn an_sshd_that_wants_a_password_is_not_asked_for_one() {
+        let ended = on_bed(|bed| bed.start_sshd("n1", Sshd::AsksPassword).unwrap()).run("n0,n1");
+        assert_snapshot!(ended.with_status(252).words());
+    }
+
+    #[test]
+    fn a_wrong_host_key_is_named() {
+        let ended = on_bed(|bed| bed.start_sshd("n1", Sshd::WrongHostKey).unwrap()).run("n0,n1");
+        assert_snapshot!(without_fingerprints(&ended.with_status(252).words()));
+    }
+
+    #[test]
+    fn healthy_hosts_run_the_job() {
+        let ended = on_bed(|_| ()).run("n0,n1").with_status(0);
+        assert_eq!(ended.sorted_lines(), ["n0", "n1"]);
+    }
+
+    /// The testbed while a test has it, hurt.
+    struct Hurt(MutexGuard<'static, Testbed>);
+
+    fn on_bed(hurt: impl FnOnce(&Testbed)) -> Hurt {
+        let bed = BED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        hurt(&bed);
+        Hurt(bed)
+    }
+
+    impl Hurt {
+        fn run(&self, hosts: &str) -> Ended {
+            self.run_with(hosts, "")
+        }
+
+        fn run_with(&self, hosts: &str, options: &str) -> Ended {
+            let path = convoke_path().to_str().unwrap();
+            let run = Convoke::wrapped("ssh", self.0.command(HEAD, path).unwrap());
+            let ended = run.arg("run").words(options).args(["--hosts", hosts, "hostname"]).run();
+            let is_gone = || self.0.find("__agent").unwrap().is_empty();
+            assert!(wait_until(Duration::from_secs(3), is_gone), "agents are left");
+            ended
+        }
+    }
+
+    impl Drop for Hurt {
+        fn drop(&mut self) {
+            self.0.heal("n1").unwrap();
+        }
+    }
+
+    /// The C library says what its name service was up to.
+    fn without_resolver_words(text: &str) -> String {
+        cut_after(text, "hostname nowhere: ")
+    }
+
+    fn without_fingerprints(text: &str) -> String {
+        cut_after(text, "SHA256:")
+    }
+
+    fn cut_after(text: &str, mark: &str) -> String {
+        let cut = |line: &str| match line.split_once(mark) {
+            Some((before, _)) => format!("{before}{mark}<...>"),
+            None => line.to_owned(),
+        };
+        text.lines().map(cut).collect::<Vec<_>>().join("\n")
+    }
+}
+
+mod strangers {
+    use super::*;
+
+    #[test]
+    fn random_bytes_at_every_port_do_not_disturb_the_job() {
+        disturbed("random", |port| {
+            for seed in 0..50 {
+                let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                let _ = stranger.write_all(&noise(seed)); // may have been hung up on
+            }
+        });
+    }
+
+    #[test]
+    fn half_a_handshake_does_not_disturb_the_job() {
+        disturbed("half", |port| {
+            let first = first_message();
+            for cut in [1, 8, first.len() / 2, first.len() - 1] {
+                let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                stranger.write_all(&first[..cut]).unwrap();
+            }
+        });
+    }
+
+    #[test]
+    fn a_wrong_secret_is_turned_away() {
+        disturbed("secret", |port| {
+            let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            stranger.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stranger.write_all(&first_message()).unwrap();
+            let mut answer = Vec::new();
+            let _ = stranger.read_to_end(&mut answer);
+            assert!(answer.len() < 64, "a stranger is told no more than a verdict");
+        });
+    }
+
+    #[test]
+    fn a_thousand_idle_connections_do_not_disturb_the_job() {
+        allow_descriptors(4000);
+        let mut held = Vec::new();
+        let running = start_chain("idle");
+        for port in listening_ports(running.marker()) {
+            held.extend((0..1000).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()));
+        }
+        assert!(held.len() >= 1000, "somebody listens");
+        end_well(running);
+        drop(held);
+    }
+
+    /// Runs a job on a chain of agents, has `hurt` connect to each listening port, and checks that
+    /// the job goes on to its good end.
+    fn disturbed(test: &str, hurt: impl Fn(u16)) {
+        let running = start_chain(test);
+        let ports = listening_ports(running.marker());
+        assert!(ports.len() >= 2, "the head and inner agents listen: {ports:?}");
+        ports.into_iter().for_each(hurt);
+        end_well(running);
+    }
+
+    /// A job in which each task has said that it is up, and the first waits for a line.
+    fn start_chain(test: &str) -> Running {
+        let run = on_hosts(test, "a,b,c", "").words("-n 3 --tree chain");
+        let script = "echo up; test $PMI_RANK -gt 0 || read line; echo down";
+        let mut running = run.args(["sh", "-c", script]).start();
+        let is_up = |text: &[u8]| String::from_utf8_lossy(text).matches("up\n").count() == 3;
+        running.wait_for_output("`up` of each task", is_up);
+        running
+    }
+
+    fn end_well(mut running: Running) {
+        running.write(b"go on\n");
+        let ended = running.finish().with_status(0);
+        assert_eq!(ended.text().matches("down\n").count(), 3);
+        assert_eq!(ended.stderr, "");
+    }
+
+    /// What a child that knows neither session nor secret sends first.
+    fn first_message() -> Vec<u8> {
+        let preamble = Preamble {
+            build: BuildHash([7; 8]),
+            session: SessionId([7; 16]),
+            from: AgentId(1),
+            to: AgentId(0),
+            attempt: 0,
+        };
+        let secret = Secret::new([7; 32]);
+        let mut child = Handshake::initiator(&secret, preamble, Ephemeral::new([7; 32]));
+        child.poll_send().unwrap()
+    }
+
+    /// A few hundred bytes that differ by `seed`.
+    fn noise(seed: u64) -> Vec<u8> {
+        let step = |state: &mut u64| {
+            *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            Some(state.to_le_bytes()[7])
+        };
+        std::iter::repeat(()).scan(seed, |state, ()| step(state)).take(300).collect()
+    }
+
+    fn allow_descriptors(count: u64) {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = limit.maximum.map_or(Some(count), |max| Some(max.min(count)));
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+}
+
+mod tasks {
+    use super::*;
+
+    #[test]
+    fn a_pmi_client_that_dies_in_half_a_line_ends_the_job() {
+        let run = on_hosts("half-line", "a,b", "").words("-n 2 --ppn 1");
+        let script = "if test $PMI_RANK = 1; then exec $0 pmi-init pmi-send:cmd=put\\ kvs exit:0; \
+                      else exec $0 pmi-init pmi-barrier; fi";
+        let ended = run.args(["sh", "-c", script]).arg(misbehave()).run();
+        assert_snapshot!(ended.with_status(250).words());
+    }
+
+    #[test]
+    fn a_pmi_client_that_talks_nonsense_is_named() {
+        let run = on_hosts("nonsense", "a,b", "").words("-n 2");
+        let ended = run.misbehave(["pmi-send:GET / HTTP/1.0\\n\\n", "hang"]).run();
+        assert_snapshot!(one_rank(&ended.with_status(250).words()));
+    }
+
+    #[test]
+    fn a_line_of_pmi_without_end_is_cut_off() {
+        let run = on_hosts("endless", "a", "").words("-n 1");
+        let line = format!("pmi-send:cmd=put {}", "x".repeat(100_000));
+        let ended = run.misbehave([line.as_str(), "hang"]).run();
+        assert_snapshot!(ended.with_status(250).words());
+    }
+
+    #[test]
+    fn a_reader_that_leaves_ends_the_job() {
+        let script = "set -o pipefail; $CONVOKE run --launcher local --hosts a,b -n 2 \
+                      $MISBEHAVE flood:10000000:100:block | head -n 1; echo status ${PIPESTATUS[0]}";
+        let ended = Convoke::script("head", "bash", script).run().with_status(0);
+        assert!(ended.text().ends_with("\nstatus 141\n"), "{}", ended.text());
+        assert_eq!(ended.text().lines().count(), 2);
+        assert_eq!(ended.stderr, "");
+    }
+
+    #[test]
+    fn a_few_tasks_run_with_64_descriptors() {
+        let script = "ulimit -n 64; exec $CONVOKE run --launcher local --hosts a,b -n 4 --ppn 2 echo up";
+        let ended = Convoke::script("few-fds", "sh", script).run();
+        assert_eq!(ended.with_status(0).text(), "up\n".repeat(4));
+    }
+
+    #[test]
+    fn tasks_that_need_more_than_64_descriptors_are_told_so() {
+        let script = "ulimit -n 64; exec $CONVOKE run --launcher local --hosts a:100 -n 100 sleep 100";
+        let ended = Convoke::script("many-fds", "sh", script).run();
+        assert_snapshot!(one_rank(&ended.with_status(126).words()));
+    }
+
+    #[test]
+    fn agents_that_need_more_than_64_descriptors_are_told_so_or_run() {
+        let script = "ulimit -n 64; exec $CONVOKE run --launcher local --tree flat \
+                      --hosts n[1-40] -n 40 echo up";
+        let ended = Convoke::script("many-agents", "sh", script).run();
+        match ended.status {
+            0 => assert_eq!(ended.text(), "up\n".repeat(40)),
+            _ => assert_snapshot!(one_rank(&ended.with_status(252).words())),
+        }
+    }
+
+    /// Which of several equal tasks is first is not for the test to say.
+    fn one_rank(words: &str) -> String {
+        let rank = |word: &str| match word.chars().all(|c| c.is_ascii_digit() || c == '-' || c == ',') {
+            true if !word.is_empty() => "<n>".to_owned(),
+            true | false => word.to_owned(),
+        };
+        words.split(' ').map(rank).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Where programs are, for tests that show it in their words.
+const PATH: &str = "/usr/bin:/bin";
+
+#[test]
+fn the_tests_programs_are_where_they_are_looked_for() {
+    assert!(Path::new("/usr/bin/env").exists() && misbehave().exists());
+}

@@ -1,0 +1,78 @@
+//! The stand on which runs are tested: hosts of the modelled shell, fixtures, MPI programs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use testkit::fixture;
+
+use super::convoke::{Convoke, sibling};
+
+/// What to do when something is not installed.
+const HINT: &str = "run `cargo xtask setup`";
+
+/// `convoke run` on these hosts, each reached by the modelled shell with `options`.
+pub fn on_hosts(test: &str, hosts: &str, options: &str) -> Convoke {
+    let shell = testbed_shell().to_string_lossy();
+    let run = Convoke::new(test);
+    let template = format!("{shell} --dir {} {options} {{host}} {{cmd}}", run.dir().display());
+    run.args(["--hosts", hosts, "--shell", &template])
+}
+
+/// The fixture that misbehaves.
+pub fn misbehave() -> PathBuf {
+    fixture("misbehave")
+}
+
+/// The directory that cargo builds programs into.
+pub fn profile_directory() -> PathBuf {
+    sibling("convoke").parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// An MPI program of `tests/programs`, compiled once with MPICH of this major version.
+///
+/// # Panics
+/// When that MPICH is not there, or the program does not compile.
+pub fn mpi_program(name: &str, version: u32, dir: &Path) -> PathBuf {
+    let mpicc = mpicc(version);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
+    let program = dir.join(format!("{name}-{version}"));
+    let mut command = Command::new(&mpicc);
+    run(command.arg("-O1").arg("-o").arg(&program).arg(source), &mpicc.to_string_lossy());
+    program
+}
+
+fn mpicc(version: u32) -> PathBuf {
+    match version {
+        4 => "mpicc.mpich".into(),
+        _ => {
+            let profile = profile_directory();
+            let mpicc = profile.parent().unwrap_or(&profile).join("mpich5/bin/mpicc");
+            assert!(mpicc.exists(), "no MPICH 5 in `{}`: {HINT}", mpicc.display());
+            mpicc
+        }
+    }
+}
+
+/// The modelled shell, built if need be.
+fn testbed_shell() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let path = sibling("testbed-shell");
+        if let Some(cargo) = std::env::var_os("CARGO") {
+            let mut command = Command::new(cargo);
+            command.args(["build", "--quiet", "--package", "testbed", "--bins", "--target-dir"]);
+            command.arg(profile_directory().parent().unwrap_or(Path::new("target")));
+            run(&mut command, "cargo");
+        }
+        assert!(path.exists(), "no `{}`: run `cargo build -p testbed`", path.display());
+        path
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests compile and build programs")]
+fn run(command: &mut Command, name: &str) {
+    let status = command.stdin(Stdio::null()).status();
+    let status = status.unwrap_or_else(|error| panic!("`{name}` does not run: {error}; {HINT}"));
+    assert!(status.success(), "`{name}` failed: {status}");
+}
