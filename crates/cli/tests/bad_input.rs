@@ -79,7 +79,8 @@ mod programs {
 
     #[test]
     fn a_missing_program_is_one_error_for_all_nodes() {
-        let ended = on_hosts("missing", "a,b,c", "").words("-n 3 no-such-program").env("PATH", PATH);
+        let ended =
+            on_hosts("missing", "a,b,c", "").words("-n 3 no-such-program").env("PATH", PATH);
         assert_snapshot!(ended.run().with_status(127).words());
     }
 
@@ -549,14 +550,16 @@ mod tasks {
 
     #[test]
     fn a_few_tasks_run_with_64_descriptors() {
-        let script = "ulimit -n 64; exec $CONVOKE run --launcher local --hosts a,b -n 4 --ppn 2 echo up";
+        let script =
+            "ulimit -n 64; exec $CONVOKE run --launcher local --hosts a,b -n 4 --ppn 2 echo up";
         let ended = Convoke::script("few-fds", "sh", script).run();
         assert_eq!(ended.with_status(0).text(), "up\n".repeat(4));
     }
 
     #[test]
     fn tasks_that_need_more_than_64_descriptors_are_told_so() {
-        let script = "ulimit -n 64; exec $CONVOKE run --launcher local --hosts a:100 -n 100 sleep 100";
+        let script =
+            "ulimit -n 64; exec $CONVOKE run --launcher local --hosts a:100 -n 100 sleep 100";
         let ended = Convoke::script("many-fds", "sh", script).run();
         assert_snapshot!(one_rank(&ended.with_status(126).words()));
     }
@@ -574,10 +577,11 @@ mod tasks {
 
     /// Which of several equal tasks is first is not for the test to say.
     fn one_rank(words: &str) -> String {
-        let rank = |word: &str| match word.chars().all(|c| c.is_ascii_digit() || c == '-' || c == ',') {
-            true if !word.is_empty() => "<n>".to_owned(),
-            true | false => word.to_owned(),
-        };
+        let rank =
+            |word: &str| match word.chars().all(|c| c.is_ascii_digit() || c == '-' || c == ',') {
+                true if !word.is_empty() => "<n>".to_owned(),
+                true | false => word.to_owned(),
+            };
         words.split(' ').map(rank).collect::<Vec<_>>().join(" ")
     }
 }

@@ -166,10 +166,7 @@ impl Convoke {
         let mut child = self.command.spawn().unwrap();
         let begun = Instant::now();
         Running {
-            streams: [
-                forward(child.stdout.take().unwrap()),
-                forward(child.stderr.take().unwrap()),
-            ],
+            streams: [forward(child.stdout.take().unwrap()), forward(child.stderr.take().unwrap())],
             stdin: child.stdin.take(),
             child,
             seen: [Vec::new(), Vec::new()],

@@ -24,11 +24,8 @@ pub fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
 
 /// The TCP ports on which processes with the marker listen.
 pub fn listening_ports(marker: &Marker) -> BTreeSet<u16> {
-    let sockets: BTreeSet<String> = marker
-        .survivors()
-        .iter()
-        .flat_map(|process| sockets_of(process.pid))
-        .collect();
+    let sockets: BTreeSet<String> =
+        marker.survivors().iter().flat_map(|process| sockets_of(process.pid)).collect();
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path));
     tables
         .iter()
