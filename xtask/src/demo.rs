@@ -24,10 +24,12 @@ pub(crate) fn demo(sh: &Shell) -> anyhow::Result<()> {
     let hosts: Vec<String> = (0..HOSTS).map(|i| format!("n{i}:{TASKS_PER_HOST}")).collect();
     let (hosts, tasks) = (hosts.join(","), (HOSTS * TASKS_PER_HOST).to_string());
     heading(&format!("making {HOSTS} hosts with an sshd each, and running {tasks} ranks there"));
-    println!("$ convoke run --hosts {hosts} -n {tasks} --label --show-tree --stats ./ring\n");
+    println!(
+        "$ convoke run --hosts {hosts} -n {tasks} --tree kary:2 --label --show-tree --stats ./ring\n"
+    );
     let testbed = paths::target().join("debug/testbed");
     let count = HOSTS.to_string();
-    cmd!(sh, "{testbed} run {count} {convoke} run --hosts {hosts} -n {tasks} --label --show-tree --stats {ring}")
+    cmd!(sh, "{testbed} run {count} {convoke} run --hosts {hosts} -n {tasks} --tree kary:2 --label --show-tree --stats {ring}")
         .quiet()
         .run()
         .context("run the ring")?;

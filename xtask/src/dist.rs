@@ -16,6 +16,7 @@ pub(crate) fn dist(sh: &Shell) -> anyhow::Result<PathBuf> {
     let build_dir = paths::target().join("static");
     cmd!(sh, "cargo build --release -p convoke --target {target} --target-dir {build_dir}")
         .env("RUSTFLAGS", "-C target-feature=+crt-static")
+        .env("CONVOKE_BUILD", build_name(sh))
         .quiet()
         .run()?;
     let binary = paths::target().join("dist/convoke");
@@ -25,4 +26,13 @@ pub(crate) fn dist(sh: &Shell) -> anyhow::Result<PathBuf> {
     sh.copy_file(build_dir.join(target).join("release/convoke"), &binary)?;
     ensure!(elf::is_static(&sh.read_binary_file(&binary)?), "{} is not static", binary.display());
     Ok(binary)
+}
+
+/// What tells this build's agents from another's: the commit, and whether the tree differs from it.
+fn build_name(sh: &Shell) -> String {
+    cmd!(sh, "git describe --always --dirty --abbrev=40")
+        .quiet()
+        .ignore_stderr()
+        .read()
+        .unwrap_or_default()
 }

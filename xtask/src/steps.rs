@@ -28,7 +28,9 @@ pub(crate) fn test(sh: &Shell, names: &[&str]) -> anyhow::Result<()> {
     setup::setup(sh)?;
     let mut tally = Tally::default();
     if names.is_empty() {
-        for name in ["fmt", "tidy", "clippy", "doc", "no_std", "unit", "doctest", "integration"] {
+        for name in
+            ["fmt", "tidy", "clippy", "doc", "no_std", "unit", "doctest", "integration", "seeds"]
+        {
             step(sh, name, &mut tally)?;
         }
     }
@@ -48,6 +50,7 @@ fn step(sh: &Shell, name: &str, tally: &mut Tally) -> anyhow::Result<()> {
         "unit" => cargo_test(tally, &["--lib", "--bins"])?,
         "doctest" => cargo_test(tally, &["--doc"])?,
         "integration" => cargo_test(tally, &["--test", "*"])?,
+        "seeds" => seeds(sh)?,
         file => cargo_test(tally, &["--test", file])?,
     }
     Ok(())
@@ -76,6 +79,20 @@ fn no_std(sh: &Shell) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// Runs sessions that are drawn from fixed seeds, faults and all, and then from new ones.
+fn seeds(sh: &Shell) -> anyhow::Result<()> {
+    let fresh = std::time::SystemTime::UNIX_EPOCH.elapsed()?.as_secs().to_string();
+    for seed in ["0", &fresh] {
+        cmd!(sh, "cargo run --quiet -p sim --bin simulate -- --seed {seed} --seeds {SEEDS}")
+            .quiet()
+            .run()?;
+    }
+    Ok(())
+}
+
+/// Sessions in one batch of seeds: some ten seconds.
+const SEEDS: &str = "2000";
 
 /// Runs the workspace's tests, passes on what they say, counts them, and fails if they leave
 /// anything behind.

@@ -15,6 +15,7 @@ use crate::driver::{AgentSide, Driver, End, Parts, Side};
 use crate::error_chain::error_chain;
 use crate::exit;
 use crate::identity::{BUILD, Identity};
+use crate::parent::use_shell_address;
 use crate::reactor::{Chunk, Reactor, Watched};
 use crate::signals;
 use crate::source::Source;
@@ -97,6 +98,8 @@ fn drive(
         side: Side::Agent(AgentSide { boot }),
     };
     let mut driver = Driver::new(parts).map_err(AgentError::Setup)?;
+    let connection = std::env::var("SSH_CONNECTION").ok();
+    let addresses = use_shell_address(addresses, connection.as_deref());
     driver.approach(parent, attempt, addresses);
     Ok(driver.run())
 }
@@ -135,15 +138,19 @@ fn read_line(
     let mut reader = boot::BootReader::new();
     let deadline = Time::from_nanos(clock.now()) + BOOT_TIMEOUT;
     let mut ready = Vec::new();
-    channel.wait_for(&reactor.poller, Some(Interest::READ)).map_err(AgentError::Setup)?;
+    // A regular file or `/dev/null` cannot be waited for, and need not be.
+    let waits = channel.wait_for(&reactor.poller, Some(Interest::READ)).is_ok();
     loop {
         let now = Time::from_nanos(clock.now());
         if now >= deadline {
             return Err(AgentError::Silent);
         }
-        reactor.poller.wait(Some(deadline.since(now)), &mut ready).map_err(AgentError::Setup)?;
-        if ready.is_empty() {
-            continue;
+        if waits {
+            let timeout = Some(deadline.since(now));
+            reactor.poller.wait(timeout, &mut ready).map_err(AgentError::Setup)?;
+            if ready.is_empty() {
+                continue;
+            }
         }
         match reactor.read(&*channel).map_err(AgentError::Read)? {
             Chunk::Data(bytes) => {

@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use bytes::{Buf, Bytes};
 use os::stream::{self, WriteOutcome};
 
-/// Pieces in one call of writev. Linux takes 1,024; more than this brings nothing.
-const PIECES_MAX: usize = 64;
+/// Pieces in one call of writev: the most that Linux takes.
+const PIECES_MAX: usize = 1024;
 
 /// Bytes that wait. Takes no memory while empty.
 #[derive(Debug, Default)]
@@ -63,6 +63,29 @@ impl ByteQueue {
             }
         }
         Ok(Flushed { bytes, end: FlushEnd::Empty })
+    }
+
+    /// Writes once, at most `bytes_max` bytes of the first piece.
+    pub(crate) fn write_little(&mut self, fd: impl AsFd, bytes_max: usize) -> io::Result<Flushed> {
+        let Some(front) = self.pieces.front() else {
+            return Ok(Flushed { bytes: 0, end: FlushEnd::Empty });
+        };
+        let (bytes, end) = match stream::write(fd, &front[..front.len().min(bytes_max)])? {
+            WriteOutcome::Data(n) => {
+                self.advance(n);
+                (n, if self.is_empty() { FlushEnd::Empty } else { FlushEnd::Full })
+            }
+            WriteOutcome::WouldBlock => (0, FlushEnd::Full),
+            WriteOutcome::Closed => (0, FlushEnd::Closed),
+        };
+        Ok(Flushed { bytes, end })
+    }
+
+    /// Drops all that waits; returns how many bytes that was.
+    pub(crate) fn clear(&mut self) -> usize {
+        let bytes = self.pieces.iter().map(Bytes::len).sum();
+        self.pieces.clear();
+        bytes
     }
 
     fn write_some(&self, fd: impl AsFd) -> io::Result<WriteOutcome> {

@@ -56,7 +56,7 @@ pub(crate) enum Side<'a> {
     /// An agent.
     Agent(AgentSide),
     /// The head.
-    Head(HeadSide<'a>),
+    Head(Box<HeadSide<'a>>),
 }
 
 /// An agent's surroundings.
@@ -179,16 +179,24 @@ impl<'a> Driver<'a> {
 
     fn run_until_end(&mut self) -> io::Result<End> {
         let mut ready = Vec::new();
-        let now = self.now();
-        self.drain(now);
+        self.drain(self.now());
         loop {
-            self.links.flush(&mut self.reactor);
+            self.flush();
             match self.end.take() {
                 Some(End::Exit(code)) => return self.leave(code),
                 Some(abandon @ End::Abandon { .. }) => return Ok(abandon),
                 None => self.turn(&mut ready)?,
             }
         }
+    }
+
+    /// Writes what this turn has queued, to the user first: what was written may be asked for again.
+    fn flush(&mut self) {
+        if let Side::Head(head) = &mut self.side {
+            head.output.flush(&mut self.reactor);
+        }
+        self.drain(self.now());
+        self.links.flush(&mut self.reactor);
     }
 
     /// Waits once, and handles all that is ready.
@@ -221,15 +229,14 @@ impl<'a> Driver<'a> {
                 None => break,
             }
         }
-        if let Side::Head(head) = &mut self.side {
-            head.output.flush(&mut self.reactor);
-        }
     }
 
     fn timeout(&self) -> Option<Duration> {
         let user = match &self.side {
             Side::Agent(_) => None,
-            Side::Head(head) if head.input.is_ready() => Some(Time::ZERO),
+            Side::Head(head) if head.input.is_ready() || head.output.is_unflushed() => {
+                Some(Time::ZERO)
+            }
             Side::Head(head) => [head.input.poll_timeout(), head.front_end.poll_timeout()]
                 .into_iter()
                 .flatten()
@@ -346,6 +353,9 @@ impl<'a> Driver<'a> {
     }
 
     fn sweep(&mut self, now: Time) {
+        if self.sweeps.poll_timeout().is_none() {
+            return;
+        }
         let helpers: BTreeSet<Pid> = self.helpers.pids().collect();
         self.sweeps.go_on(now, &mut self.reactor, &helpers);
     }
@@ -443,7 +453,7 @@ impl<'a> Driver<'a> {
         let deadline = self.now() + DRAIN_BOUND;
         let mut ready = Vec::new();
         self.links.close_all();
-        self.links.flush(&mut self.reactor);
+        self.flush();
         loop {
             let now = self.now();
             let is_sent = self.links.is_quiet() || now >= deadline;

@@ -60,11 +60,11 @@ pub fn run_head(config: HeadConfig, front_end: &mut dyn FrontEnd) -> Result<Head
         descriptors: machine::raise_descriptor_limit().map_err(HeadError::Setup)?,
         signals: &signals::HEAD,
         keeper_gone: kept.keeper_gone,
-        side: Side::Head(HeadSide {
+        side: Side::Head(Box::new(HeadSide {
             input: UserInput::new(),
             output: UserOutput::new(),
             front_end,
-        }),
+        })),
     };
     let mut driver = Driver::new(parts).map_err(HeadError::Setup)?;
     let (code, abandoned) = match driver.run() {

@@ -147,7 +147,8 @@ impl Helpers {
         let bootstrapper = plan.bootstrapper.for_host(first, &plan.hostname).clone();
         let command =
             bootstrapper.command(&hosts, &plan.program, &payload).map_err(HelperError::Command)?;
-        let helper = bootstrap::start(&command).map_err(HelperError::Start)?;
+        let helper =
+            bootstrap::start(&command, self.descriptors.lowered()).map_err(HelperError::Start)?;
         Helper::new(reactor, start.start, bootstrapper, helper).map_err(HelperError::Watch)
     }
 

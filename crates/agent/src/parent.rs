@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Display;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use engine::LinkId;
@@ -111,9 +111,42 @@ impl Approach {
     }
 }
 
+/// Uses what sshd tells in `SSH_CONNECTION` (`CLIENT PORT SERVER PORT`): the address that the remote
+/// shell came from.
+///
+/// Where it is one of the parent's, it is known to lead there, and comes first. Else it may be an
+/// address translation that the parent knows nothing of, or be left from the login of a user, and
+/// comes last.
+pub(crate) fn use_shell_address(
+    mut addresses: Vec<SocketAddr>,
+    ssh_connection: Option<&str>,
+) -> Vec<SocketAddr> {
+    let client = ssh_connection.and_then(|text| text.split(' ').next()?.parse::<IpAddr>().ok());
+    let Some((ip, port)) = client.zip(addresses.first().map(SocketAddr::port)) else {
+        return addresses;
+    };
+    let shell = SocketAddr::new(ip, port);
+    match addresses.iter().position(|address| *address == shell) {
+        Some(index) => addresses[..=index].rotate_right(1),
+        None => addresses.push(shell),
+    }
+    addresses
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_address_that_the_shell_came_from_is_tried_first_if_it_is_the_parents() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let [a, b, c] = ["10.0.0.1:7", "10.0.1.1:7", "[fd00::1]:7"].map(address);
+        let using = |connection| use_shell_address(vec![a, b, c], connection);
+        assert_eq!(using(Some("fd00::1 5000 fd00::2 22")), [c, a, b]);
+        assert_eq!(using(Some("192.0.2.1 5000 10.0.0.2 22")), [a, b, c, address("192.0.2.1:7")]);
+        assert_eq!(using(Some("UNKNOWN")), [a, b, c]);
+        assert_eq!(using(None), [a, b, c]);
+    }
 
     fn at_ms(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)

@@ -15,8 +15,9 @@ use os::{Interest, Poller};
 
 use crate::source::Source;
 
-/// Bytes in one read: what a pipe holds by default, so that one read empties it.
-pub(crate) const READ_BYTES: usize = 64 * 1024;
+/// Bytes in one read: several of a link's records, or all that a task's pipe holds once it is made
+/// larger.
+pub(crate) const READ_BYTES: usize = 256 * 1024;
 
 /// The poller, the buffer and the inputs.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl Reactor {
 
     /// Reads once into the shared buffer; the bytes are there until the next read.
     pub(crate) fn read_shared(&mut self, fd: impl AsFd) -> io::Result<Shared<'_>> {
-        self.buffer.resize(READ_BYTES, 0);
+        self.make_buffer();
         Ok(match stream::read(fd, &mut self.buffer)? {
             ReadOutcome::Data(n) => Shared::Data(&self.buffer[..n]),
             ReadOutcome::Eof => Shared::Eof,
@@ -82,13 +83,20 @@ impl Reactor {
 
     /// Reads once, at most `bytes_max` and [`READ_BYTES`].
     pub(crate) fn read_at_most(&mut self, fd: impl AsFd, bytes_max: usize) -> io::Result<Chunk> {
-        self.buffer.resize(READ_BYTES, 0);
+        self.make_buffer();
         let room = &mut self.buffer[..bytes_max.min(READ_BYTES)];
         Ok(match stream::read(fd, room)? {
             ReadOutcome::Data(n) => Chunk::Data(Bytes::copy_from_slice(&room[..n])),
             ReadOutcome::Eof => Chunk::Eof,
             ReadOutcome::WouldBlock => Chunk::WouldBlock,
         })
+    }
+
+    /// Makes the buffer at the first read; the kernel gives it pages only as they are read into.
+    fn make_buffer(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; READ_BYTES];
+        }
     }
 }
 

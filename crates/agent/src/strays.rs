@@ -41,9 +41,6 @@ impl Sweeps {
 
     /// Kills what is there, and says so when nothing is. Reap before.
     pub(crate) fn go_on(&mut self, now: Time, reactor: &mut Reactor, helpers: &BTreeSet<Pid>) {
-        if self.jobs.is_empty() {
-            return;
-        }
         let strays = strays(helpers);
         if !strays.is_empty() && now < self.give_up {
             kill(&strays);

@@ -18,6 +18,12 @@ use crate::outgoing::Outgoing;
 use crate::reactor::{Chunk, Reactor, Watched};
 use crate::source::{Source, TaskPart};
 
+/// What a pipe holds when it is made.
+const PIPE_BYTES: usize = 64 * 1024;
+
+/// What the pipe of a task that writes much holds: as much as one read takes.
+const LARGE_PIPE_BYTES: usize = crate::reactor::READ_BYTES;
+
 /// Descriptors of ours for one task, while it starts: two for each of three pipes and the PMI
 /// connection, and a pidfd. Half of them stay.
 const DESCRIPTORS_PER_TASK: u64 = 9;
@@ -76,8 +82,7 @@ impl Task {
             [Some(stdin), Some(pipes.stdout.write.as_fd()), Some(pipes.stderr.write.as_fd())];
         os_spec.extra_fds = vec![(pipes.pmi.1.as_fd(), PMI_FD)];
         os_spec.process_group = true;
-        os_spec.descriptors_max =
-            (spec.descriptors.before != spec.descriptors.now).then_some(spec.descriptors.before);
+        os_spec.descriptors_max = spec.descriptors.lowered();
         os_spec.parent_death_signal = Some(Signal::KILL);
         let child = os::spawn(&os_spec).map_err(TaskError::Spawn)?;
         let (job, rank) = (spec.job, spec.rank);
@@ -208,6 +213,11 @@ impl Task {
         let Some(output) = &self.output[index(stream)] else { return };
         match reactor.read(output) {
             Ok(Chunk::Data(data)) => {
+                if data.len() == PIPE_BYTES {
+                    // A task that fills its pipe writes faster than we come by. Where the user's
+                    // share of pipe memory is used up, it stays as it is.
+                    let _ = os::stream::set_pipe_bytes(output, LARGE_PIPE_BYTES);
+                }
                 reactor.report(Input::TaskOutput { job, rank, stream, data });
             }
             Ok(Chunk::WouldBlock) => {}

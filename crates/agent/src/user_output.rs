@@ -14,14 +14,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use engine::Input;
 use os::poller::PollError;
-use os::stream::{self, WriteOutcome};
 use os::{Interest, Poller};
 use rustix::fs::{FileType, Mode, OFlags};
 use wire::Stream;
 
+use crate::byte_queue::{ByteQueue, FlushEnd, Flushed};
 use crate::reactor::Reactor;
 use crate::source::Source;
 
@@ -41,7 +41,12 @@ pub(crate) struct UserOutput {
 struct Lane {
     stream: Stream,
     door: Door,
-    queue: VecDeque<Piece>,
+    queue: ByteQueue,
+    /// Bytes that were ever queued, and bytes that were written or dropped.
+    pushed: u64,
+    done: u64,
+    /// Up to where output stands for how many bytes of tasks' output.
+    credits: VecDeque<(u64, u32)>,
     is_watched: bool,
     /// Set when the reader is gone: what comes is dropped.
     error: Option<io::Error>,
@@ -58,13 +63,6 @@ enum Door {
     Careful,
 }
 
-#[derive(Debug)]
-struct Piece {
-    data: Bytes,
-    /// Bytes of a task's output that it stands for.
-    credit: u32,
-}
-
 impl UserOutput {
     /// Looks at what the two descriptors are.
     pub(crate) fn new() -> UserOutput {
@@ -76,7 +74,7 @@ impl UserOutput {
 
     /// Queues a piece that stands for `credit` bytes of a task's output. Flush afterwards.
     pub(crate) fn push(&mut self, stream: Stream, data: Bytes, credit: u32) {
-        self.lane(stream).queue.push_back(Piece { data, credit });
+        self.lane(stream).push(data, credit);
     }
 
     /// Writes what can be written of both.
@@ -98,6 +96,11 @@ impl UserOutput {
         self.lanes.iter().all(|lane| lane.queue.is_empty())
     }
 
+    /// Whether something was queued since the last flush.
+    pub(crate) fn is_unflushed(&self) -> bool {
+        self.lanes.iter().any(|lane| !lane.queue.is_empty() && !lane.is_watched)
+    }
+
     /// Why a stream could not be written to the end, if so.
     pub(crate) fn take_error(&mut self) -> Option<(Stream, io::Error)> {
         self.lanes.iter_mut().find_map(|lane| Some((lane.stream, lane.error.take()?)))
@@ -113,30 +116,53 @@ impl UserOutput {
 
 impl Lane {
     fn new(stream: Stream) -> Lane {
-        let door = Door::of(stream);
-        Lane { stream, door, queue: VecDeque::new(), is_watched: false, error: None }
+        Lane {
+            stream,
+            door: Door::of(stream),
+            queue: ByteQueue::default(),
+            pushed: 0,
+            done: 0,
+            credits: VecDeque::new(),
+            is_watched: false,
+            error: None,
+        }
     }
 
-    fn flush(&mut self, reactor: &mut Reactor, mut is_ready: bool) {
-        let mut credit = 0;
-        while let Some(piece) = self.queue.front_mut() {
-            if self.error.is_some() || piece.data.is_empty() {
-                credit += piece.credit;
-                self.queue.pop_front();
-                continue;
-            }
-            match self.door.write(self.stream, &piece.data, is_ready) {
-                Ok(WriteOutcome::Data(n)) => piece.data.advance(n),
-                Ok(WriteOutcome::WouldBlock) => break,
-                Ok(WriteOutcome::Closed) => self.fail(reactor, io::ErrorKind::BrokenPipe.into()),
+    fn push(&mut self, data: Bytes, credit: u32) {
+        self.pushed += data.len() as u64;
+        self.queue.push(data);
+        if credit > 0 {
+            self.credits.push_back((self.pushed, credit));
+        }
+    }
+
+    fn flush(&mut self, reactor: &mut Reactor, is_ready: bool) {
+        if self.error.is_none() {
+            match self.door.flush(self.stream, &mut self.queue, is_ready) {
+                Ok(flushed) => {
+                    self.done += flushed.bytes as u64;
+                    if flushed.end == FlushEnd::Closed {
+                        self.fail(reactor, io::ErrorKind::BrokenPipe.into());
+                    }
+                }
                 Err(error) => self.fail(reactor, error),
             }
-            is_ready = false;
         }
-        if credit > 0 {
-            reactor.report(Input::OutputWritten(credit));
+        if self.error.is_some() {
+            self.done += self.queue.clear() as u64;
         }
+        self.report_written(reactor);
         self.watch(&reactor.poller);
+    }
+
+    fn report_written(&mut self, reactor: &mut Reactor) {
+        let mut written = 0;
+        while let Some((_, credit)) = self.credits.pop_front_if(|(end, _)| *end <= self.done) {
+            written += credit;
+        }
+        if written > 0 {
+            reactor.report(Input::OutputWritten(written));
+        }
     }
 
     fn fail(&mut self, reactor: &mut Reactor, error: io::Error) {
@@ -172,15 +198,18 @@ impl Door {
         }
     }
 
-    /// Writes once. `is_ready` when the poller has just said so.
-    fn write(&self, stream: Stream, data: &[u8], is_ready: bool) -> io::Result<WriteOutcome> {
+    /// Writes what can be written. `is_ready` when the poller has just said that something can.
+    ///
+    /// What fails half-way has written something; how much does not matter, since all that follows
+    /// is dropped.
+    fn flush(&self, stream: Stream, queue: &mut ByteQueue, is_ready: bool) -> io::Result<Flushed> {
         match self {
-            Door::Own(fd) => stream::write(fd, data),
-            Door::File => stream::write(standard(stream), data),
+            Door::Own(fd) => queue.flush(fd),
+            Door::File => queue.flush(standard(stream)),
             Door::Careful if is_ready || takes_bytes(standard(stream)) => {
-                stream::write(standard(stream), &data[..data.len().min(SURE_BYTES)])
+                queue.write_little(standard(stream), SURE_BYTES)
             }
-            Door::Careful => Ok(WriteOutcome::WouldBlock),
+            Door::Careful => Ok(Flushed { bytes: 0, end: FlushEnd::Full }),
         }
     }
 

@@ -61,11 +61,12 @@ pub enum StartError {
 /// Used when there is no `PATH`; what `sh` uses.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Starts `command`, and writes as much of its standard input as fits.
+/// Starts `command`, allowed `descriptors_max` descriptors if that is not as many as we, and writes
+/// as much of its standard input as fits.
 ///
 /// # Errors
 /// See [`StartError`]; nothing runs then.
-pub fn start(command: &Command) -> Result<Helper, StartError> {
+pub fn start(command: &Command, descriptors_max: Option<u64>) -> Result<Helper, StartError> {
     let program = find(&command.program)?;
     let argv = c_strings(&command.argv)?;
     let env = c_strings(&environment(&command.env_add))?;
@@ -83,6 +84,7 @@ pub fn start(command: &Command) -> Result<Helper, StartError> {
         Some(pipes.stderr.write.as_fd()),
     ];
     spec.new_session = true;
+    spec.descriptors_max = descriptors_max;
     spec.parent_death_signal = Some(Signal::TERM); // a local agent then ends in good order
     let child = os::spawn(&spec).map_err(|source| StartError::Spawn { program: name(), source })?;
     let mut helper = Helper {

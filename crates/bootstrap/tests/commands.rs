@@ -118,17 +118,20 @@ fn what_ssh_says_of_a_server_that_refuses_or_hangs_up_is_understood() {
 fn a_missing_program_is_named_with_where_it_was_looked_for() {
     let template = Bootstrapper::Shell(ShellTemplate::parse("no-such-rsh {host}").unwrap());
     let command = template.command(&["n1"], OsStr::new("/x"), b"").unwrap();
-    let error = start(&command).unwrap_err();
+    let error = start(&command, None).unwrap_err();
     let StartError::Resolve(cause) = error else { panic!("{error}") };
     assert!(cause.to_string().starts_with("no program `no-such-rsh` in /"), "{cause}");
 }
 
 fn run(bootstrapper: &Bootstrapper, agent: &OsStr, payload: &[u8]) -> Helper {
-    start(&bootstrapper.command(&["127.0.0.1"], agent, payload).unwrap()).unwrap()
+    start(&bootstrapper.command(&["127.0.0.1"], agent, payload).unwrap(), None).unwrap()
 }
 
 fn failure_of(bootstrapper: &Bootstrapper, host: &str, agent: &OsStr) -> ShellFailure {
-    failure(bootstrapper, &start(&bootstrapper.command(&[host], agent, b"").unwrap()).unwrap())
+    failure(
+        bootstrapper,
+        &start(&bootstrapper.command(&[host], agent, b"").unwrap(), None).unwrap(),
+    )
 }
 
 fn failure(bootstrapper: &Bootstrapper, helper: &Helper) -> ShellFailure {
@@ -149,7 +152,7 @@ fn installed_shells() -> Vec<String> {
 fn output_of(shell: &str, script: Vec<u8>) -> String {
     let argv = vec![shell.into(), "-c".into(), OsString::from_vec(script)];
     let command = Command { program: shell.into(), argv, env_add: vec![], stdin: None };
-    let helper = start(&command).unwrap();
+    let helper = start(&command, None).unwrap();
     let output = read_to_end(&helper.stdout);
     let said = read_to_end(&helper.stderr);
     assert_eq!(wait(&helper), ExitStatus::Exited(0), "{shell}: {said}");

@@ -103,13 +103,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH", help_heading = "Agents")]
     pub(crate) agent_path: Option<OsString>,
 
-    /// Who starts whom: flat, chain, kary:K, binomial, two-level, greedy[:L,G]
+    /// Who starts whom: flat, chain, kary:K, binomial, two-level, greedy or greedy:L,G
     /// [default: by the number of hosts]
     #[arg(long, value_name = "TREE", help_heading = "Agents")]
     pub(crate) tree: Option<Tree>,
 
     /// Starts that one agent has in flight
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
     pub(crate) window: u32,
 
     /// How often a start is tried again

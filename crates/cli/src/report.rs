@@ -82,10 +82,7 @@ impl Report<'_> {
         let (count, of) = (all.len(), self.names.len());
         let names = self.fold(&all);
         self.line(format!("error: could not start an agent on {count} of {of} nodes: {names}"));
-        let causes = failures.iter().map(|failure| {
-            (failure.agents.clone(), self.cause_text(failure), failure.words.clone())
-        });
-        let causes: Vec<_> = causes.collect();
+        let causes = failures.iter().map(|failure| self.cause(failure)).collect();
         self.causes(causes);
         for hint in hints(failures) {
             self.line(format!("hint: {hint}"));
@@ -93,20 +90,20 @@ impl Report<'_> {
     }
 
     /// One block for each distinct cause, in the order in which they were heard of.
-    fn causes(&mut self, causes: Vec<(IdSet, String, String)>) {
+    fn causes(&mut self, causes: Vec<Cause>) {
         let mut blocks: Vec<Block> = Vec::new();
-        for (agents, text, words) in causes {
-            let key = (text.clone(), self.without_names(&agents, &words));
+        for cause in causes {
+            let key = (cause.text.clone(), self.without_names(&cause.agents, &cause.words));
             match blocks.iter_mut().find(|block| block.key == key) {
-                Some(block) => block.agents = block.agents.union(&agents),
-                None => blocks.push(Block { key, agents, text, words }),
+                Some(block) => block.cause.add(&cause),
+                None => blocks.push(Block { key, cause }),
             }
         }
         let left_out = blocks.len().saturating_sub(CAUSES_MAX);
-        for block in blocks.into_iter().take(CAUSES_MAX) {
-            let names = self.fold(&block.agents);
-            self.line(format!("  {names}: {}", block.text));
-            for words in block.words.lines().filter(|words| !words.trim().is_empty()) {
+        for Block { cause, .. } in blocks.into_iter().take(CAUSES_MAX) {
+            let names = self.fold(&cause.agents);
+            self.line(format!("  {names}: {}", cause.full_text()));
+            for words in cause.words.lines().filter(|words| !words.trim().is_empty()) {
                 self.line(format!("    {words}"));
             }
         }
@@ -125,25 +122,27 @@ impl Report<'_> {
         }
     }
 
-    fn cause_text(&self, failure: &StartFailure) -> String {
-        let elapsed = seconds(Duration::from_millis(failure.elapsed_ms.into()));
+    fn cause(&self, failure: &StartFailure) -> Cause {
         let text = match failure.cause {
             StartCause::Shell(kind, status) => {
-                format!("{}{} after {elapsed}", kind_text(kind), status_text(status))
+                format!("{}{} after {ELAPSED}", kind_text(kind), status_text(status))
             }
             StartCause::NoShell(errno) => {
                 format!("the remote shell could not be run: {}", errno_text(errno))
             }
-            StartCause::Silent => format!("no answer within {elapsed}"),
+            StartCause::Silent => format!("no answer within {ELAPSED}"),
             StartCause::Deadline => "not up when the time to join was over".to_owned(),
             StartCause::Parent(parent) => {
                 format!("{}, which was to start it, is not up", node_name(self.names, parent))
             }
         };
-        match failure.attempts {
+        let text = match failure.attempts {
             0 | 1 => text,
             attempts => format!("{text}, tried {attempts} times"),
-        }
+        };
+        let elapsed = Duration::from_millis(failure.elapsed_ms.into());
+        let (agents, words) = (failure.agents.clone(), failure.words.clone());
+        Cause { agents, text, words, shortest: elapsed, longest: elapsed }
     }
 
     fn losses(&mut self, losses: &[AgentLoss]) {
@@ -205,9 +204,14 @@ impl Report<'_> {
         let (count, of, names) = (agents.len(), self.names.len(), self.fold(&agents));
         self.line(format!("error: {what} on {count} of {of} nodes: {names}"));
         let set = |agent: AgentId| IdSet::range(agent.0, agent.0);
-        let causes: Vec<_> =
-            faults.into_iter().map(|(agent, words)| (set(agent), words, String::new())).collect();
-        self.causes(causes);
+        let causes = faults.into_iter().map(|(agent, text)| Cause {
+            agents: set(agent),
+            text,
+            words: String::new(),
+            shortest: Duration::ZERO,
+            longest: Duration::ZERO,
+        });
+        self.causes(causes.collect());
     }
 
     /// What tasks did. The first is what decided; others that did the same are folded.
@@ -248,12 +252,42 @@ impl Report<'_> {
     }
 }
 
-/// Nodes that share a cause.
+/// Where a cause's text has its time, which does not make it another cause.
+const ELAPSED: &str = "{elapsed}";
+
+/// What kept some nodes away.
+struct Cause {
+    agents: IdSet,
+    /// With [`ELAPSED`] where it tells a time.
+    text: String,
+    /// The remote's own.
+    words: String,
+    shortest: Duration,
+    longest: Duration,
+}
+
+impl Cause {
+    /// Adds nodes with the same cause.
+    fn add(&mut self, other: &Cause) {
+        self.agents = self.agents.union(&other.agents);
+        self.shortest = self.shortest.min(other.shortest);
+        self.longest = self.longest.max(other.longest);
+    }
+
+    fn full_text(&self) -> String {
+        let (shortest, longest) = (seconds(self.shortest), seconds(self.longest));
+        if shortest == longest {
+            self.text.replace(ELAPSED, &longest)
+        } else {
+            self.text.replace(ELAPSED, &format!("{shortest} to {longest}"))
+        }
+    }
+}
+
+/// A cause and what makes it one with others: its text, and its words without host names.
 struct Block {
     key: (String, String),
-    agents: IdSet,
-    text: String,
-    words: String,
+    cause: Cause,
 }
 
 fn is_as_told(fault: &JobFault, told: Option<Signal>) -> bool {

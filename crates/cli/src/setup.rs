@@ -22,8 +22,9 @@ const START_TIMEOUT_MS: u32 = 30_000;
 /// Two missed heartbeats and a third are 7.5 s: a cut link is noticed within ten.
 const HEARTBEAT_MS: u32 = 2_500;
 
-/// The kernel's own limit, behind the heartbeats.
-const LINK_TIMEOUT_MS: u32 = 10_000;
+/// The kernel's own limit. It looks once a probe, and the shell may still say why the node is gone:
+/// a cut link is told of within ten seconds.
+const LINK_TIMEOUT_MS: u32 = 7_500;
 
 /// Why a command line cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -182,10 +182,8 @@ fn check_ring(ended: &Ended, size: u32, hosts: &[&str]) {
     let mut lines = ended.text().lines().map(str::to_owned).collect::<Vec<_>>();
     for rank in 0..size {
         let before = (rank + size - 1) % size;
-        let (start, end) = (
-            format!("rank {rank} of {size} on "),
-            format!(": before {before}, sum {sum}"),
-        );
+        let (start, end) =
+            (format!("rank {rank} of {size} on "), format!(": before {before}, sum {sum}"));
         let found = lines.iter().position(|line| line.starts_with(&start) && line.ends_with(&end));
         let line = lines.remove(found.unwrap_or_else(|| panic!("no rank {rank}: {ended:?}")));
         let host = line[start.len()..].split(':').next().unwrap();

@@ -40,7 +40,11 @@ impl Engine {
         let session = self.session();
         let bulk_max = usize::try_from(session.bulk_max.max(1)).unwrap_or(usize::MAX);
         while !self.waiting.is_empty() && self.starts_in_flight() < session.window.max(1) as usize {
-            let count = bulk_max.min(self.waiting.len());
+            // An agent is told which try it is, so those of one command are on the same.
+            let attempts = |agent: &AgentId| self.children[agent].attempts;
+            let first = self.waiting.front().map(attempts);
+            let same = self.waiting.iter().take_while(|agent| Some(attempts(agent)) == first);
+            let count = same.take(bulk_max).count();
             let agents: Vec<AgentId> = self.waiting.drain(..count).collect();
             self.start(agents);
         }
@@ -244,14 +248,36 @@ impl Engine {
     fn give_up(&mut self, agent: AgentId, cause: StartCause) {
         let Some(child) = self.children.get_mut(&agent) else { return };
         child.state = ChildState::GivingUp(cause);
-        if let Some(shell) = child.shell {
-            self.effects.push_back(Effect::KillShell(shell));
+        if !self.kill_shell_of(agent) {
+            self.fail(agent, Failure { cause, words: String::new() });
         }
+    }
+
+    /// Kills what remains of a child's shell, unless others live by it. Returns whether it did.
+    fn kill_shell_of(&mut self, agent: AgentId) -> bool {
+        let Some(shell) = self.children.get(&agent).and_then(|child| child.shell) else {
+            return false;
+        };
+        let is_needed = |other: &AgentId| {
+            self.children.get(other).is_some_and(|child| match child.state {
+                ChildState::Starting { .. } | ChildState::Up | ChildState::Losing { .. } => true,
+                ChildState::Waiting
+                | ChildState::GivingUp(_)
+                | ChildState::BackingOff { .. }
+                | ChildState::Gone { .. } => false,
+            })
+        };
+        if self.starts.get(&shell).is_some_and(|agents| agents.iter().any(is_needed)) {
+            return false;
+        }
+        self.effects.push_back(Effect::KillShell(shell));
+        true
     }
 
     /// Ends what has been started and has not joined, and starts nothing more.
     pub(crate) fn end_starts(&mut self) {
         self.waiting.clear();
+        let mut unjoined = Vec::new();
         for child in self.children.values_mut() {
             match child.state {
                 ChildState::Waiting
@@ -259,12 +285,13 @@ impl Engine {
                 | ChildState::Starting { .. }
                 | ChildState::GivingUp(_) => {
                     child.state = ChildState::Gone { kill_shell_at: None };
-                    if let Some(shell) = child.shell {
-                        self.effects.push_back(Effect::KillShell(shell));
-                    }
+                    unjoined.push(child.agent);
                 }
                 ChildState::Up | ChildState::Losing { .. } | ChildState::Gone { .. } => {}
             }
+        }
+        for agent in unjoined {
+            self.kill_shell_of(agent);
         }
     }
 
@@ -310,10 +337,8 @@ impl Engine {
             self.links.remove(&link);
             self.effects.push_back(Effect::Close(link));
         }
-        if let Some(shell) = child.shell {
-            self.effects.push_back(Effect::KillShell(shell));
-        }
         let agents = child.subtree();
+        self.kill_shell_of(agent);
         // While the session ends, to be gone is what was asked for.
         if self.ending.is_none() {
             self.on_loss(AgentLoss { agent, agents, cause, words });
@@ -405,9 +430,7 @@ impl Engine {
             ChildState::Losing { .. } => self.lose(agent),
             ChildState::Gone { kill_shell_at } => {
                 *kill_shell_at = None;
-                if let Some(shell) = child.shell {
-                    self.effects.push_back(Effect::KillShell(shell));
-                }
+                self.kill_shell_of(agent);
             }
         }
     }

@@ -342,8 +342,7 @@ impl Head {
 
     fn on_end_signal(&mut self, signal: Signal, orders: &mut Orders) {
         let first = self.outcome.signal.is_none();
-        self.outcome.signal.get_or_insert(signal);
-        let code = 128 + signal.0;
+        let code = 128 + self.outcome.signal.get_or_insert(signal).0;
         match self.state {
             State::Joining { .. } => {
                 self.decide(code);

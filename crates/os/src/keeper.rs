@@ -103,6 +103,8 @@ pub fn fork_keeper(options: KeeperOptions) -> Result<Kept, KeeperError> {
 
 fn set_up_agent(group: AgentGroup) -> io::Result<()> {
     process::set_child_subreaper()?;
+    // What our starter left open by mistake is none of our tasks' affair.
+    close_range_on_exec(3);
     // SAFETY: no preconditions.
     process::check(unsafe {
         match group {
@@ -123,9 +125,28 @@ fn keep(agent: Pid, options: &KeeperOptions, pipe: RawFd) -> ! {
         libc::prctl(libc::PR_SET_NAME, options.name.as_ptr());
         libc::chdir(c"/".as_ptr());
     }
+    release_program();
     let status = wait_for_agent(agent, options.group == AgentGroup::Shared);
     let _ = process::kill_all_descendants(KILL_BOUND, &mut |_, _| {});
     end_like(status)
+}
+
+/// Takes the program's code out of this process's memory. Starting up has touched much of it, the
+/// keeper needs little more, and that comes back from the file by itself.
+fn release_program() {
+    // SAFETY: the linker defines both; only their addresses are used.
+    unsafe extern "C" {
+        safe static __executable_start: u8;
+        safe static etext: u8;
+    }
+    let page = rustix::param::page_size();
+    let start = (&raw const __executable_start).addr() & !(page - 1);
+    let end = (&raw const etext).addr() & !(page - 1);
+    // SAFETY: between the two are only the program's constants and code, mapped from its file and
+    // never written, so the pages that are dropped are read again as they were.
+    unsafe {
+        libc::madvise(std::ptr::without_provenance_mut(start), end - start, libc::MADV_DONTNEED);
+    }
 }
 
 /// Passes signals on until the agent has ended.
@@ -188,6 +209,12 @@ fn close_all_but(kept: RawFd) {
     if kept > 0 {
         close_range(0, kept - 1);
     }
+}
+
+/// Kernels before 5.11 do not know the flag; there, tasks inherit what we have inherited.
+fn close_range_on_exec(first: u32) {
+    // SAFETY: no descriptor is closed here.
+    unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
 /// Kernels before 5.9 have no close_range, and there the descriptors are closed one by one.

@@ -51,6 +51,14 @@ pub struct DescriptorLimit {
     pub now: u64,
 }
 
+impl DescriptorLimit {
+    /// What the programs that we start are to be allowed, where that is not what we have: those that
+    /// use `select` rely on the low limit that they would have had without us.
+    pub fn lowered(&self) -> Option<u64> {
+        (self.before != self.now).then_some(self.before)
+    }
+}
+
 /// The addresses at which others may reach us: of interfaces that are up, loopback last.
 ///
 /// Link-local addresses are left out, since they mean something else on every other machine.

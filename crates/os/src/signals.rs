@@ -23,7 +23,7 @@ pub struct Received {
 }
 
 impl SignalFd {
-    /// Blocks `signals` and collects them. Children get an empty mask from [`spawn`](crate::spawn).
+    /// Blocks `signals` and collects them. Children get an empty mask from [`spawn`](crate::spawn()).
     ///
     /// # Errors
     /// When descriptors have run out.

@@ -24,7 +24,7 @@ use crate::{Pid, Signal};
 /// What to start and how. Everything the child does not need is absent by default.
 #[derive(Debug)]
 pub struct SpawnSpec<'a> {
-    /// The executable's path; see [`which`](crate::which). A script without `#!` is given to
+    /// The executable's path; see [`which`](crate::which()). A script without `#!` is given to
     /// `/bin/sh`, as `execvp` does.
     pub program: &'a CStr,
     /// The arguments, the program's own name included.

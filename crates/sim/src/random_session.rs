@@ -42,7 +42,11 @@ impl Session {
         };
         let bulk_max = if shape.once_in(5) { 8 } else { 1 };
         let window = u32::try_from(shape.between(1, 20)).unwrap_or(1);
-        let session = session.spec(|spec| (spec.bulk_max, spec.window) = (bulk_max, window));
+        let start_timeout_ms = if shape.once_in(4) { 1_500 } else { 30_000 };
+        let session = session.spec(|spec| {
+            (spec.bulk_max, spec.window) = (bulk_max, window);
+            spec.start_timeout_ms = start_timeout_ms;
+        });
         let session = if shape.once_in(5) { session.on_failure_continue() } else { session };
         let session = with_failing_tasks(session, &mut Random::new(seed, 5), n * tasks);
         let session = with_bad_shells(session, &mut Random::new(seed, 3), n);
@@ -112,9 +116,16 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
         (0..random.below(4)).map(|_| random_fault(random, n, n_tasks)).collect();
     // While the user has stopped the front end, silence tells nothing.
     let stops = faults.contains(&Fault::UserSignal(Signal::TSTP));
+    let step = random.below(FAULT_STEP_MAX);
+    let are_at_once = random.once_in(4);
     for fault in faults {
+        let when = match random.below(4) {
+            _ if are_at_once => When::Step(step),
+            0 => When::At(Duration::from_millis(random.below(20_000))),
+            _ => When::Step(random.below(FAULT_STEP_MAX)),
+        };
         if !(stops && matches!(fault, Fault::Hush(_) | Fault::Cut(_))) {
-            session = session.fault(When::Step(random.below(FAULT_STEP_MAX)), fault);
+            session = session.fault(when, fault);
         }
     }
     session

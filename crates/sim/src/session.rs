@@ -282,6 +282,30 @@ impl Session {
         4 * shortest.max(Duration::from_secs(2 + u64::from(self.n)))
     }
 
+    /// Whether nothing is to keep an agent from joining.
+    pub(crate) fn starts_work(&self) -> bool {
+        self.shells.is_empty() && self.join_timeout.is_none()
+    }
+
+    /// Whether no shell is to end by itself once it has started an agent. Over a fast link such an
+    /// agent may have joined before, and is lost.
+    pub(crate) fn shells_last(&self) -> bool {
+        !self.shells.values().flatten().any(|plan| *plan == ShellPlan::EndsEarly)
+    }
+
+    /// Whether some agent is to hang for longer than the end of a job waits for it.
+    pub(crate) fn has_long_pause(&self) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(3);
+        let is_long = |fault: &Fault| matches!(fault, Fault::Pause(_, time) if *time >= PATIENCE);
+        self.faults.iter().any(|(_, fault)| is_long(fault))
+    }
+
+    /// Whether nothing is to make the job fail once all have joined.
+    pub(crate) fn tasks_work(&self) -> bool {
+        let has_errors = !(self.missing_programs.is_empty() && self.failing_spawns.is_empty());
+        self.scripts.is_empty() && self.timeout.is_none() && !has_errors
+    }
+
     pub(crate) fn n_tasks(&self) -> u32 {
         self.tasks.iter().sum()
     }

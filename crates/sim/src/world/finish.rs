@@ -5,8 +5,9 @@ use model::{ExitStatus, IdSet, Rank};
 use wire::{JobFault, Stream};
 
 use super::World;
-use crate::process::{End, ProcessId};
+use crate::process::{End, Process, ProcessId};
 use crate::report::{Failure, Report};
+use crate::session::Session;
 
 impl World<'_> {
     /// A process that has nobody above it must have ended.
@@ -44,6 +45,7 @@ impl World<'_> {
         if self.checker.violations.is_empty() {
             self.check_output();
             self.check_code();
+            self.check_innocence();
         }
         let hash = self.checker.hash();
         let report = &mut self.checker.report;
@@ -60,14 +62,21 @@ impl World<'_> {
         })
     }
 
-    /// After an orderly end, all that tasks wrote has been written for the user.
+    /// After an orderly end, all that tasks wrote has been written for the user. The head is the last
+    /// to end then: whom it has left behind was too late for anything.
     fn check_output(&mut self) {
-        let is_orderly = |process: &crate::process::Process| match process.end {
+        let is_orderly = |process: &Process| match process.end {
             Some(End::Exit(_)) => true,
             Some(End::Abandon(_) | End::Crash) | None => false,
         };
         let is_closed = self.closed_outputs.contains(&true);
-        if is_closed || !self.processes.iter().all(is_orderly) {
+        let ended_at = self.checker.report.ended_at;
+        let is_head_last = ended_at == Some(self.checker.report.empty_at);
+        if self.session.faults.is_empty() && self.session.starts_work() && !is_head_last {
+            self.checker.violate("the head ended before its agents".into());
+        }
+        let is_given_up = self.session.has_long_pause();
+        if is_closed || is_given_up || !is_head_last || !self.processes.iter().all(is_orderly) {
             return;
         }
         for (&rank, task) in self.processes.iter().flat_map(|process| &process.tasks) {
@@ -91,6 +100,25 @@ impl World<'_> {
         } else if !causes(outcome).contains(&code) {
             let words = format!("exit status {code}, which none of the causes gives: {outcome:?}");
             self.checker.violations.push(words);
+        }
+    }
+
+    /// Nothing is blamed that was not hurt: without faults nobody is lost, and so on.
+    fn check_innocence(&mut self) {
+        let Session { faults, .. } = self.session;
+        let outcome = self.processes[0].engine.outcome();
+        let starts_work = faults.is_empty() && self.session.starts_work();
+        let tasks_work = starts_work && self.session.tasks_work();
+        let blamed = [
+            (faults.is_empty() && self.session.shells_last(), outcome.losses.is_empty(), "a loss"),
+            (starts_work, outcome.start_failures.is_empty(), "a failed start"),
+            (tasks_work, outcome.code == 0, "a failed job"),
+        ];
+        for (is_innocent, is_clean, words) in blamed {
+            if is_innocent && !is_clean {
+                let words = format!("{words} without a reason: {outcome:?}");
+                self.checker.violations.push(words);
+            }
         }
     }
 

@@ -21,6 +21,10 @@ const USAGE: &str = "usage: testbed-shell [--latency-ms L] [--gap-ms G --dir DIR
 /// The name of the host that a process runs on, for those who may not change the real one.
 const HOST_VARIABLE: &str = "CONVOKE_TESTBED_HOST";
 
+/// Options that come before those of the command line, separated by spaces: for launchers that
+/// know of no options but pass `-x HOST COMMAND...`, as to ssh.
+const OPTIONS_VARIABLE: &str = "CONVOKE_TESTBED_SHELL";
+
 /// What ssh exits with when it fails itself.
 const SHELL_FAILED: u8 = 255;
 
@@ -52,7 +56,9 @@ enum Manner {
 }
 
 fn main() -> ExitCode {
-    let model = match parse(std::env::args().skip(1)) {
+    let options = std::env::var(OPTIONS_VARIABLE).unwrap_or_default();
+    let options = options.split_whitespace().map(str::to_owned);
+    let model = match parse(options.chain(std::env::args().skip(1))) {
         Ok(model) => model,
         Err(wrong) => return complain(&format!("testbed-shell: {wrong}\n{USAGE}")),
     };
@@ -130,7 +136,11 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Model, String> {
     let mut arguments = arguments.peekable();
     let mut model = Model::default();
     let mut manners = Vec::new();
-    while let Some(option) = arguments.next_if(|argument| argument.starts_with("--")) {
+    while let Some(option) = arguments.next_if(|argument| argument.starts_with('-')) {
+        // No X11 forwarding, as Hydra asks of ssh.
+        if option == "-x" {
+            continue;
+        }
         if option == "--noise" {
             model.noise = true;
             continue;

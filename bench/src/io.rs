@@ -1,0 +1,166 @@
+//! Output: lines of many tasks, whole and in full; and much of a single one.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::ensure;
+use testbed::clock;
+use testkit::FloodLine;
+
+use crate::jobs::{Job, Launcher, Shell};
+use crate::quantity::{Quantity, Unit};
+use crate::report::{Bar, Measured, Report, Row};
+use crate::run::Running;
+use crate::tools::Tools;
+use crate::turns::Turns;
+use crate::{processes, run};
+
+use Launcher::{Convoke, Floor, Hydra4, Hydra5};
+
+/// No single run is waited for longer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const HOSTS: usize = 64;
+const LINES: usize = 10_000;
+const LINE_BYTES: usize = 100;
+
+/// Nothing may be lost or torn.
+const NONE: Quantity = Quantity { value: 0.0, unit: Unit::Count };
+
+/// What head and agents may need at most while nobody reads.
+const SLOW_READER_MAX: Quantity = Quantity { value: 32.0, unit: Unit::Megabytes };
+
+/// Adds all rows.
+pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> {
+    for (mode, buffered) in [("line", "line-buffered"), ("block", "block-buffered")] {
+        flood(tools, report, mode, buffered);
+    }
+    single_task(tools, report);
+    slow_reader(tools, report)
+}
+
+fn flood(tools: &Tools, report: &mut Report, mode: &str, buffered: &str) {
+    let lines = report.settings().pick(LINES, LINES / 10);
+    let title = format!("{HOSTS} × {lines} lines of {LINE_BYTES} bytes, {buffered}");
+    if !report.settings().wants(&title) {
+        return;
+    }
+    let job = job(tools, HOSTS, &format!("flood:{lines}:{LINE_BYTES}:{mode}"));
+    let rounds = report.settings().pick(5, 1);
+    let turns = Turns::take(report, rounds, &[Convoke, Hydra4, Hydra5, Floor], |who| {
+        let captured = run::capture(&mut command(tools, who, &job)?, LIMIT)?;
+        // The floor does not care for lines.
+        let wrong = if who == Floor { 0 } else { missing_lines(&captured.output, lines) };
+        Ok(vec![captured.elapsed.as_secs_f64(), wrong as f64])
+    });
+    let (hydra, time) = turns.faster_hydra(0);
+    let wrong = |who| turns.median(who, 1, Unit::Count);
+    report.add(Row {
+        title: format!("{title}: whole command"),
+        ours: turns.seconds(Convoke, 0),
+        other: Some((hydra.to_string(), time)),
+        floor: Some(("pipes in C".to_owned(), turns.seconds(Floor, 0))),
+        bar: Bar::RatioAtMost(1.0),
+    });
+    report.add(Row {
+        title: format!("{title}: lines lost or torn"),
+        ours: wrong(Convoke),
+        other: Some((hydra.to_string(), wrong(hydra))),
+        floor: None,
+        bar: Bar::AtMost(NONE),
+    });
+}
+
+/// How many of the lines that should be there are not, whole and once.
+fn missing_lines(output: &[u8], lines: usize) -> usize {
+    let text = String::from_utf8_lossy(output);
+    let found: BTreeSet<FloodLine> = text.lines().filter_map(FloodLine::parse).collect();
+    (HOSTS * lines).saturating_sub(found.len())
+}
+
+fn single_task(tools: &Tools, report: &mut Report) {
+    let mebibytes = report.settings().pick(1000, 100);
+    let title = format!("one task, {mebibytes} MiB");
+    if !report.settings().wants(&title) {
+        return;
+    }
+    let job = job(tools, 1, &format!("blast:{mebibytes}"));
+    let rounds = report.settings().pick(5, 2);
+    let turns = Turns::take(report, rounds, &[Convoke, Hydra4, Hydra5, Floor], |who| {
+        let bytes = mebibytes << 20;
+        Ok(vec![bytes as f64 / 1e6 / drain(&mut command(tools, who, &job)?, bytes)?.as_secs_f64()])
+    });
+    let rate = |who| turns.median(who, 0, Unit::MegabytesPerSecond);
+    let (hydra, of_hydra) = faster(rate(Hydra4), rate(Hydra5));
+    report.add(Row {
+        title,
+        ours: rate(Convoke),
+        other: Some((hydra.to_string(), of_hydra)),
+        floor: Some(("pipe in C".to_owned(), rate(Floor))),
+        bar: Bar::RatioAtLeast(1.0),
+    });
+}
+
+/// The higher of two rates.
+fn faster(four: Measured, five: Measured) -> (Launcher, Measured) {
+    match (&four, &five) {
+        (Ok(a), Ok(b)) if b.value > a.value => (Hydra5, five),
+        (Err(_), Ok(_)) => (Hydra5, five),
+        (Ok(_), _) | (Err(_), Err(_)) => (Hydra4, four),
+    }
+}
+
+/// Reads all output and throws it away.
+fn drain(command: &mut Command, bytes: usize) -> anyhow::Result<Duration> {
+    let mut running = Running::start(command, Stdio::piped(), LIMIT)?;
+    let mut read = 0;
+    running.read_all(|part| read += part.len())?;
+    ensure!(read == bytes, "{read} of {bytes} bytes arrived");
+    running.finish()
+}
+
+/// Several tasks write as fast as they can, while the reader takes little.
+fn slow_reader(tools: &Tools, report: &mut Report) -> anyhow::Result<()> {
+    const SECONDS: Duration = Duration::from_secs(5);
+    const PAUSE: Duration = Duration::from_millis(50);
+    let title = "16 tasks write, the reader takes 1 MB/s: largest process";
+    let Some(convoke) = tools.convoke.as_ref().filter(|_| report.settings().wants(title)) else {
+        return Ok(());
+    };
+    let mut running = Running::start(
+        &mut command(tools, Convoke, &job(tools, 16, "blast:1000"))?,
+        Stdio::piped(),
+        LIMIT,
+    )?;
+    let begun = clock::now();
+    running.read_while(|_| {
+        clock::sleep(PAUSE);
+        begun.elapsed() < SECONDS
+    })?;
+    let peaks = processes::running(convoke).into_iter().map(|process| process.peak_bytes);
+    let largest = peaks.max().unwrap_or_default() as f64 / 1e6;
+    report.add(Row {
+        title: title.to_owned(),
+        ours: Ok(Quantity::new(largest, Unit::Megabytes)),
+        other: None,
+        floor: None,
+        bar: Bar::AtMost(SLOW_READER_MAX),
+    });
+    running.interrupt()
+}
+
+fn job(tools: &Tools, hosts: usize, step: &str) -> Job {
+    Job::one_each(hosts, Shell::default(), &[&tools.misbehave.display().to_string(), step])
+}
+
+fn command(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Command> {
+    match who {
+        Convoke | Hydra4 | Hydra5 => tools.command(who, job),
+        Floor => {
+            let mut command = Command::new(tools.floor("pipes"));
+            command.arg(job.hosts.to_string()).args(&job.program);
+            Ok(command)
+        }
+    }
+}

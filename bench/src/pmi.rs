@@ -1,0 +1,90 @@
+//! PMI-1 without an MPI library: each client puts a card, enters a barrier, gets its neighbours' cards.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::jobs::{Job, Launcher, Shell};
+use crate::report::{Bar, Report, Row};
+use crate::run;
+use crate::tools::Tools;
+use crate::turns::Turns;
+
+use Launcher::{Convoke, Floor, Hydra4, Hydra5};
+
+/// No single run is waited for longer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Clients get two cards each, and tell each other their times at the end.
+const OPTIONS: [&str; 2] = ["nbr", "--max"];
+
+/// Adds all rows.
+pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> {
+    let shapes: &[(usize, usize, f64)] = report
+        .settings()
+        .pick(&[(1, 1024, 1.0), (16, 64, 0.6), (16, 128, 0.6)], &[(1, 64, 1.0), (4, 16, 0.6)]);
+    for &(hosts, clients, steps_bar) in shapes {
+        exchange(tools, report, hosts, clients, steps_bar);
+    }
+    Ok(())
+}
+
+fn exchange(tools: &Tools, report: &mut Report, hosts: usize, clients: usize, steps_bar: f64) {
+    let program = tools.pmi_client.display().to_string();
+    let words: Vec<&str> = [program.as_str()].into_iter().chain(OPTIONS).collect();
+    let job = Job::new(hosts, clients, Shell::default(), &words);
+    let title = format!("{} clients", job.shape());
+    if !report.settings().wants(&title) {
+        return;
+    }
+    let rounds = report.settings().pick(5, 1);
+    let turns =
+        Turns::take(report, rounds, &[Convoke, Hydra5, Floor], |who| once(tools, who, &job));
+    for (index, what, bar) in
+        [(0, "whole command", 0.8), (1, "put, barrier, two gets (slowest rank)", steps_bar)]
+    {
+        report.add(Row {
+            title: format!("{title}: {what}"),
+            ours: turns.seconds(Convoke, index),
+            other: Some((Hydra5.to_string(), turns.seconds(Hydra5, index))),
+            floor: Some(("one server in C".to_owned(), turns.seconds(Floor, index))),
+            bar: Bar::RatioAtMost(bar),
+        });
+    }
+}
+
+/// The whole command, and what the slowest rank's steps took.
+fn once(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Vec<f64>> {
+    let mut command = match who {
+        Convoke | Hydra4 | Hydra5 => tools.command(who, job)?,
+        Floor => {
+            let mut command = Command::new(tools.floor("pmi"));
+            command.arg(job.tasks().to_string()).args(&job.program);
+            command
+        }
+    };
+    let captured = run::capture(&mut command, LIMIT)?;
+    let text = String::from_utf8_lossy(&captured.output);
+    let steps = longest_total(&text).with_context(|| format!("rank 0 printed `{text}`"))?;
+    Ok(vec![captured.elapsed.as_secs_f64(), steps])
+}
+
+/// The total of the line that starts with `max`, in seconds.
+fn longest_total(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("max "))?;
+    let micros = line.split(' ').find_map(|word| word.strip_prefix("total_us="))?;
+    Some(micros.parse::<f64>().ok()? / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_total_is_read_from_the_client_s_words() {
+        let text = "rank0 init_us=1.0 total_us=5.0\nmax init_us=2.0 total_us=1500000.0\n";
+        assert_eq!(longest_total(text), Some(1.5));
+        assert_eq!(longest_total("rank0 total_us=5.0\n"), None);
+    }
+}

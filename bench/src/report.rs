@@ -1,0 +1,206 @@
+//! Rows as they are measured, and the table of all of them at the end.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::quantity::Quantity;
+use crate::quiet::Quiet;
+use crate::settings::Settings;
+
+/// A number, or why there is none.
+pub(crate) type Measured = Result<Quantity, String>;
+
+/// What is demanded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bar {
+    /// Ours is at most so much of what it is compared with.
+    RatioAtMost(f64),
+    /// Ours is at least so much of what it is compared with.
+    RatioAtLeast(f64),
+    /// Ours is at most this.
+    AtMost(Quantity),
+    /// Nothing: the row informs.
+    None,
+}
+
+/// One line of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// What was measured.
+    pub(crate) title: String,
+    /// Convoke's number.
+    pub(crate) ours: Measured,
+    /// What it is compared with, by name.
+    pub(crate) other: Option<(String, Measured)>,
+    /// What a program that does nothing else reaches, by name.
+    pub(crate) floor: Option<(String, Measured)>,
+    /// What is demanded.
+    pub(crate) bar: Bar,
+}
+
+/// The table of a benchmark.
+#[derive(Debug)]
+pub(crate) struct Report {
+    name: String,
+    settings: Settings,
+    quiet: Quiet,
+    rows: Vec<Row>,
+    notes: Vec<String>,
+}
+
+/// Prints a line for who watches. A closed output is no reason to stop measuring.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
+impl Report {
+    /// A table without rows.
+    pub(crate) fn new(name: &str, settings: Settings) -> Report {
+        let quiet = Quiet::begin();
+        say(&format!("bench {name}: {quiet}"));
+        Report { name: name.to_owned(), settings, quiet, rows: Vec::new(), notes: Vec::new() }
+    }
+
+    /// How much to measure.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Looks whether anything runs beside the measurement.
+    pub(crate) fn look(&mut self) {
+        self.quiet.look();
+    }
+
+    /// Adds a row, and prints it.
+    pub(crate) fn add(&mut self, row: Row) {
+        say(&row.line());
+        self.rows.push(row);
+    }
+
+    /// Adds a sentence below the table.
+    pub(crate) fn note(&mut self, text: String) {
+        say(&text);
+        self.notes.push(text);
+    }
+
+    /// Writes the table, unless only some rows were asked for.
+    pub(crate) fn finish(self) -> anyhow::Result<()> {
+        let text = self.markdown();
+        say(&text);
+        if self.settings.only.is_some() {
+            return Ok(());
+        }
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+        fs::create_dir_all(&dir).with_context(|| format!("make {}", dir.display()))?;
+        let path = dir.join(format!("{}.md", self.name));
+        fs::write(&path, text).with_context(|| format!("write {}", path.display()))
+    }
+
+    fn markdown(&self) -> String {
+        let quick = if self.settings.quick { " (quick)" } else { "" };
+        let mut text =
+            format!("# bench {}{quick}\n\n{}; {}.\n\n", self.name, machine(), self.quiet);
+        text += "| what | Convoke | compared with | floor | ratio | bar | verdict |\n";
+        text += "| --- | --- | --- | --- | --- | --- | --- |\n";
+        for row in &self.rows {
+            text += &row.line();
+            text.push('\n');
+        }
+        for note in &self.notes {
+            text += &format!("\n{note}\n");
+        }
+        text
+    }
+}
+
+impl Row {
+    fn line(&self) -> String {
+        let mut line = format!("| {} | {} |", self.title, shown(&self.ours));
+        for cell in [&self.other, &self.floor] {
+            let text = cell.as_ref().map_or("–".to_owned(), |(name, measured)| {
+                format!("{name}: {}", shown(measured))
+            });
+            line += &format!(" {text} |");
+        }
+        let ratio = self.ratio().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+        line + &format!(" {ratio} | {} | {} |", self.bar, self.verdict())
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        let (_, other) = self.other.as_ref()?;
+        Some(self.ours.as_ref().ok()?.value / other.as_ref().ok()?.value)
+    }
+
+    fn verdict(&self) -> &'static str {
+        let is_met = match (self.bar, &self.ours) {
+            (Bar::None, _) => return "–",
+            (Bar::AtMost(most), Ok(ours)) => Some(ours.value <= most.value),
+            (Bar::AtMost(_), Err(_)) => None,
+            (Bar::RatioAtMost(most), _) => self.ratio().map(|ratio| ratio <= most),
+            (Bar::RatioAtLeast(least), _) => self.ratio().map(|ratio| ratio >= least),
+        };
+        match is_met {
+            Some(true) => "met",
+            Some(false) => "**not met**",
+            None => "**not measured**",
+        }
+    }
+}
+
+impl std::fmt::Display for Bar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bar::RatioAtMost(most) => write!(f, "≤ {most}"),
+            Bar::RatioAtLeast(least) => write!(f, "≥ {least}"),
+            Bar::AtMost(most) => write!(f, "≤ {most}"),
+            Bar::None => f.write_str("–"),
+        }
+    }
+}
+
+fn shown(measured: &Measured) -> String {
+    match measured {
+        Ok(quantity) => quantity.to_string(),
+        Err(why) => why.clone(),
+    }
+}
+
+fn machine() -> String {
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let count = cpus.lines().filter(|line| line.starts_with("processor")).count();
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let model = model.map_or("unknown", |(_, model)| model);
+    format!("{count} processors ({model}), Linux {}", kernel.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantity::Unit;
+
+    fn row(ours: Measured, other: f64, bar: Bar) -> Row {
+        let other = Some(("Hydra".to_owned(), Ok(Quantity::new(other, Unit::Seconds))));
+        Row { title: "t".to_owned(), ours, other, floor: None, bar }
+    }
+
+    #[test]
+    fn a_ratio_at_its_bar_is_met() {
+        let ours = Ok(Quantity::new(2.0, Unit::Seconds));
+        assert_eq!(row(ours.clone(), 4.0, Bar::RatioAtMost(0.5)).verdict(), "met");
+        assert_eq!(row(ours.clone(), 4.0, Bar::RatioAtMost(0.4)).verdict(), "**not met**");
+        assert_eq!(row(ours, 4.0, Bar::RatioAtLeast(0.5)).verdict(), "met");
+    }
+
+    #[test]
+    fn what_failed_is_not_met() {
+        let failed = row(Err("failed: it hung".to_owned()), 4.0, Bar::RatioAtMost(0.5));
+        assert_eq!(
+            failed.line(),
+            "| t | failed: it hung | Hydra: 4.00 s | – | – | ≤ 0.5 | **not measured** |"
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! Where everything is: the product, its peers, the modelled shell, the floors.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use tempfile::TempDir;
+use testbed::command;
+
+use crate::jobs::{Job, Launcher, Shell};
+use crate::{report, run};
+
+/// How long the product may take to say one word.
+const SMOKE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Programs and a directory for this run's files.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    /// The binary that ships; nothing if it cannot run a job.
+    pub(crate) convoke: Option<PathBuf>,
+    /// Debian's MPICH.
+    pub(crate) hydra4: PathBuf,
+    /// PyPI's MPICH.
+    pub(crate) hydra5: PathBuf,
+    /// The modelled remote shell.
+    pub(crate) shell: PathBuf,
+    /// A PMI-1 client without an MPI library.
+    pub(crate) pmi_client: PathBuf,
+    /// A task that writes floods.
+    pub(crate) misbehave: PathBuf,
+    /// Removed at the end.
+    pub(crate) scratch: TempDir,
+}
+
+impl Tools {
+    /// Builds what is ours, and finds the rest.
+    pub(crate) fn find() -> anyhow::Result<Tools> {
+        raise_descriptor_limit()?;
+        let own = env::current_exe().context("find this program")?;
+        let profile_dir = own.parent().context("this program has no directory")?;
+        let target = profile_dir.parent().context("this program is not below target/")?;
+        build_fixtures(target)?;
+        let mut tools = Tools {
+            convoke: Some(find_convoke(target)?),
+            hydra4: "/usr/bin/mpiexec.hydra".into(),
+            hydra5: path_of("MPICH5", &target.join("mpich5")).join("bin/mpiexec.hydra"),
+            shell: path_of("TESTBED_SHELL", &profile_dir.join("testbed-shell")),
+            pmi_client: profile_dir.join("pmi-client"),
+            misbehave: profile_dir.join("misbehave"),
+            scratch: tempfile::tempdir().context("make a directory")?,
+        };
+        for path in [&tools.hydra4, &tools.hydra5, &tools.shell, &tools.pmi_client] {
+            ensure!(path.exists(), "no `{}`: run `cargo xtask setup --bench`", path.display());
+        }
+        tools.compile_floors()?;
+        tools.drop_convoke_unless_it_works();
+        Ok(tools)
+    }
+
+    /// The program made of `floors/NAME.c`.
+    pub(crate) fn floor(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// A file of this run.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    fn compile_floors(&self) -> anyhow::Result<()> {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("floors");
+        for name in ["tree", "spawn", "pmi", "pipes", "task"] {
+            let mut compile = Command::new("cc");
+            compile.args(["-O2", "-Wall", "-static", "-o"]).arg(self.floor(name));
+            compile.arg(sources.join(format!("{name}.c")));
+            command::check("compiling a floor", &mut compile)?;
+        }
+        Ok(())
+    }
+
+    fn drop_convoke_unless_it_works(&mut self) {
+        let job = Job::one_each(1, Shell::default(), &["/bin/echo", "works"]);
+        let said = self
+            .command(Launcher::Convoke, &job)
+            .and_then(|mut command| run::capture(&mut command, SMOKE_LIMIT));
+        match said {
+            Ok(captured) if captured.output == b"works\n" => {}
+            Ok(captured) => {
+                let words = String::from_utf8_lossy(&captured.output).into_owned();
+                report::say(&format!("Convoke cannot run a job yet: it printed `{words}`"));
+                self.convoke = None;
+            }
+            Err(error) => {
+                report::say(&format!("Convoke cannot run a job yet: {error:#}"));
+                self.convoke = None;
+            }
+        }
+    }
+}
+
+/// Peers hold several descriptors for each host.
+fn raise_descriptor_limit() -> anyhow::Result<()> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let raised = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised)
+        .context("raise the limit of descriptors")
+}
+
+/// The fixtures and the modelled shell, if cargo runs this program.
+fn build_fixtures(target: &Path) -> anyhow::Result<()> {
+    let Some(cargo) = env::var_os("CARGO") else { return Ok(()) };
+    let mut build = Command::new(cargo);
+    build.args(["build", "--quiet", "--release", "-p", "testbed", "-p", "testkit", "--target-dir"]);
+    command::check("building the fixtures", build.arg(target)).map(drop)?;
+    Ok(())
+}
+
+/// `$CONVOKE`, or what `cargo xtask dist` makes, made here and now.
+fn find_convoke(target: &Path) -> anyhow::Result<PathBuf> {
+    if let Some(path) = env::var_os("CONVOKE") {
+        return fs::canonicalize(&path).with_context(|| format!("find {}", path.display()));
+    }
+    let triple = format!("{}-unknown-linux-gnu", env::consts::ARCH);
+    let dir = target.join("static");
+    if let Some(cargo) = env::var_os("CARGO") {
+        let mut build = Command::new(cargo);
+        build.args(["build", "--quiet", "--release", "-p", "convoke", "--target", &triple]);
+        build.arg("--target-dir").arg(&dir).env("RUSTFLAGS", "-C target-feature=+crt-static");
+        command::check("building Convoke", &mut build)?;
+    }
+    Ok(dir.join(triple).join("release/convoke"))
+}
+
+fn path_of(variable: &str, default: &Path) -> PathBuf {
+    env::var_os(variable).map_or_else(|| default.to_owned(), PathBuf::from)
+}

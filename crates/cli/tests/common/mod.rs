@@ -1,0 +1,237 @@
+//! What tests of the whole command on many hosts share: a testbed, runs with a deadline, the
+//! processes of a job by their roles, and a look for what is left.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use testbed::{HEAD, HostProcess, Testbed, clock, command};
+
+/// Longer than anything here may take, on a busy machine.
+const RUN_LIMIT: Duration = Duration::from_secs(60);
+
+/// How soon after the end of the command nothing may be left (`docs/faults.md`).
+pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(2);
+
+/// One testbed at a time: its processes share the processors.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Hosts that are this test's alone.
+pub(crate) struct Hosts {
+    pub(crate) bed: Testbed,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// What a process is to a job.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Role {
+    FrontEnd,
+    FrontEndKeeper,
+    /// The client of a remote shell.
+    Shell,
+    Agent,
+    Keeper,
+    /// A task, or what it started.
+    Task,
+}
+
+/// A process that belongs to a job.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) host: String,
+    pub(crate) role: Role,
+    pub(crate) process: HostProcess,
+}
+
+/// The command, while it runs.
+pub(crate) struct Run<'a> {
+    hosts: &'a Hosts,
+    child: Child,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+    stderr: JoinHandle<String>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// As a shell tells it.
+    pub(crate) status: i32,
+    pub(crate) stdout: Vec<String>,
+    pub(crate) stderr: String,
+}
+
+impl Hosts {
+    /// Makes `count` hosts when no other test has any.
+    pub(crate) fn up(count: usize) -> Hosts {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Hosts { bed: Testbed::up(count).unwrap(), _alone }
+    }
+
+    /// Starts a job on all hosts.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run<'_> {
+        let list = self.bed.host_list();
+        self.start(&[&["run", "--hosts", &list], arguments].concat())
+    }
+
+    /// Starts the command on the head.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Run<'_> {
+        let mut convoke = self.bed.command(HEAD, env!("CARGO_BIN_EXE_convoke")).unwrap();
+        convoke.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command::start(&mut convoke).unwrap();
+        let (sender, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        let mut stderr = child.stderr.take().unwrap();
+        let stderr = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            stderr.read_to_end(&mut bytes).unwrap();
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        Run { hosts: self, child, lines, seen: Vec::new(), stderr }
+    }
+
+    /// Every process of the jobs that run, and what they left.
+    pub(crate) fn members(&self) -> Vec<Member> {
+        let hosts = self.bed.hosts().iter().map(String::as_str).chain([HEAD]);
+        hosts.flat_map(|host| self.members_on(host)).collect()
+    }
+
+    /// Those of one host. What has ended and waits to be reaped is not counted.
+    pub(crate) fn members_on(&self, host: &str) -> Vec<Member> {
+        let mut processes = self.bed.processes(host).unwrap();
+        processes.retain(|process| process.state != 'Z');
+        let member = |process: &HostProcess| Member {
+            host: host.to_owned(),
+            role: role(process, &processes),
+            process: process.clone(),
+        };
+        processes.iter().map(member).collect()
+    }
+
+    /// The member of this role on this host, which must be there.
+    pub(crate) fn member(&self, host: &str, role: Role) -> Member {
+        let members = self.members_on(host);
+        let found = members.iter().find(|member| member.role == role);
+        found.unwrap_or_else(|| panic!("no {role:?} on {host}: {members:#?}")).clone()
+    }
+
+    /// Sends a signal. A process that is gone is no error.
+    pub(crate) fn signal(&self, member: &Member, signal: &str) {
+        drop(self.bed.signal(&member.host, member.process.pid, signal));
+    }
+
+    /// Waits until nothing of any job is left, and returns how long that took and what is left
+    /// after all.
+    pub(crate) fn survivors(&self, limit: Duration) -> (Duration, Vec<Member>) {
+        let begun = clock::now();
+        clock::wait_until(limit, || self.members().is_empty());
+        let took = begun.elapsed();
+        (took, self.members())
+    }
+
+    /// Ends what is left, so that the next run starts with nothing.
+    pub(crate) fn clear(&self) {
+        for host in self.bed.hosts().iter().map(String::as_str).chain([HEAD]) {
+            for process in self.bed.processes(host).unwrap_or_default() {
+                drop(self.bed.signal(host, process.pid, "KILL"));
+            }
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Waits until that many lines of output are equal to `text`.
+    pub(crate) fn wait_for_lines(&mut self, count: usize, text: &str) {
+        let deadline = clock::now() + RUN_LIMIT;
+        while self.seen.iter().filter(|line| *line == text).count() < count {
+            let left = deadline.saturating_duration_since(clock::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.seen.push(line),
+                Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => self.give_up(),
+            }
+        }
+    }
+
+    /// Waits for the end; within [`RUN_LIMIT`], or the test fails.
+    pub(crate) fn end(self) -> End {
+        self.end_within(RUN_LIMIT)
+    }
+
+    /// Waits for the end; within `limit`, or the test fails.
+    pub(crate) fn end_within(mut self, limit: Duration) -> End {
+        let mut ended = None;
+        let has_ended = clock::wait_until(limit, || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        if !has_ended {
+            self.give_up();
+        }
+        self.seen.extend(self.lines.iter());
+        let status = status_of(ended.unwrap());
+        End { status, stdout: self.seen, stderr: self.stderr.join().unwrap() }
+    }
+
+    /// Fails, with all that is known.
+    fn give_up(&mut self) -> ! {
+        let members: Vec<String> = self.hosts.members().iter().map(describe).collect();
+        self.hosts.clear();
+        drop(self.child.wait());
+        self.seen.extend(self.lines.iter());
+        let stderr = std::mem::replace(&mut self.stderr, std::thread::spawn(String::new));
+        let (stdout, stderr) = (self.seen.join("\n"), stderr.join().unwrap());
+        panic!("no end in time\noutput: {stdout}\nerrors: {stderr}\nleft:\n{}", members.join("\n"));
+    }
+}
+
+/// One line about a process.
+pub(crate) fn describe(member: &Member) -> String {
+    let Member { host, role, process } = member;
+    format!("{host} {role:?} {} ({}) {}", process.pid, process.state, process.command)
+}
+
+/// Since `begun`, in seconds with two decimals.
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{:.2}", time.as_secs_f64())
+}
+
+/// The time, for measurements.
+pub(crate) fn now() -> Instant {
+    clock::now()
+}
+
+fn status_of(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap())
+}
+
+/// What the process is, by its own command and its parent's.
+fn role(process: &HostProcess, all: &[HostProcess]) -> Role {
+    let parent = all.iter().find(|other| other.pid == process.parent);
+    match kind(process) {
+        "front end" if parent.is_some_and(|parent| kind(parent) == "front end") => Role::FrontEnd,
+        "front end" => Role::FrontEndKeeper,
+        "agent" if parent.is_some_and(|parent| kind(parent) == "agent") => Role::Agent,
+        "agent" => Role::Keeper,
+        "shell" => Role::Shell,
+        _ => Role::Task,
+    }
+}
+
+fn kind(process: &HostProcess) -> &'static str {
+    let convoke = env!("CARGO_BIN_EXE_convoke");
+    match process.command.strip_prefix(convoke) {
+        Some(arguments) if arguments.starts_with(" run") => "front end",
+        Some(_) => "agent",
+        None if process.command.contains("convoke __agent") => "shell",
+        None => "task",
+    }
+}
