@@ -117,8 +117,8 @@ impl Report<'_> {
     fn without_names(&self, agents: &IdSet, words: &str) -> String {
         let first = agents.first().map(|agent| node_name(self.names, AgentId(agent)));
         match first {
-            Some(name) if !name.is_empty() => words.replace(&name, "{host}"),
-            Some(_) | None => words.to_owned(),
+            Some(name) => with_placeholder(words, &name),
+            None => words.to_owned(),
         }
     }
 
@@ -282,6 +282,22 @@ impl Cause {
             self.text.replace(ELAPSED, &format!("{shortest} to {longest}"))
         }
     }
+}
+
+/// `words` with `{host}` for each `name` that is not a part of a longer word.
+fn with_placeholder(words: &str, name: &str) -> String {
+    let is_inner = |c: char| c.is_alphanumeric();
+    let mut text = String::new();
+    let mut rest = words;
+    while let Some(at) = rest.find(name).filter(|_| !name.is_empty()) {
+        let (before, after) = (&rest[..at], &rest[at + name.len()..]);
+        let is_word = !after.starts_with(is_inner)
+            && !before.chars().next_back().or(text.chars().next_back()).is_some_and(is_inner);
+        text.push_str(before);
+        text.push_str(if is_word { "{host}" } else { name });
+        rest = after;
+    }
+    text + rest
 }
 
 /// A cause and what makes it one with others: its text, and its words without host names.
@@ -467,5 +483,15 @@ mod tests {
     #[test]
     fn a_session_without_failures_says_nothing() {
         assert_eq!(report(&Outcome::default()), "");
+    }
+
+    #[test]
+    fn a_short_name_inside_another_word_is_not_the_host() {
+        assert_eq!(
+            with_placeholder("no path to a: find a.b or cab", "a"),
+            "no path to {host}: find {host}.b or cab"
+        );
+        assert_eq!(with_placeholder("n1 n10 n1", "n1"), "{host} n10 {host}");
+        assert_eq!(with_placeholder("x", ""), "x");
     }
 }
