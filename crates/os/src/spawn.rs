@@ -394,10 +394,31 @@ unsafe fn execute(plan: &Plan) {
     // SAFETY: all arrays end in null and live in the suspended parent.
     unsafe {
         libc::execve(plan.program, plan.argv, plan.env);
-        if *libc::__errno_location() == libc::ENOEXEC {
+        if *libc::__errno_location() != libc::ENOEXEC {
+            return;
+        }
+        if is_text(plan.program) {
             libc::execve(SHELL.as_ptr(), plan.script_argv, plan.env);
+        } else {
+            *libc::__errno_location() = libc::ENOEXEC;
         }
     }
+}
+
+/// Whether a file may be a script: a program for another machine is not, and `sh` would run what
+/// it takes for commands there. Like shells, looks for a zero byte at the front.
+///
+/// # Safety
+/// Only for the child part, with a string that lives in the suspended parent.
+unsafe fn is_text(path: *const c_char) -> bool {
+    let mut front = [0_u8; 80];
+    // SAFETY: system calls with valid pointers. A descriptor that stays open is close-on-exec.
+    let bytes = unsafe {
+        let fd = libc::open(path, libc::O_RDONLY | libc::O_CLOEXEC);
+        libc::read(fd, front.as_mut_ptr().cast(), front.len())
+    };
+    // What may be executed and not read is left to the shell to complain about.
+    usize::try_from(bytes).map_or(true, |bytes| !front[..bytes].contains(&0))
 }
 
 thread_local! {
