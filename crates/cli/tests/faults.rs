@@ -6,12 +6,13 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use common::{End, GONE_WITHIN, Hosts, Member, Role, describe, now, seconds};
-use testbed::{HEAD, Sshd};
+use testbed::{HEAD, Sshd, clock};
 
 /// The host that is hurt, and the rank that runs there.
 const HURT: &str = "n5";
@@ -33,6 +34,37 @@ case $((PMI_RANK % 4)) in
 esac
 echo ready
 sleep 1000";
+
+/// Like [`WILD`], but the job ends by itself after a while.
+const SHORT: &str = "\
+echo ready
+case $((PMI_RANK % 4)) in
+0) $MISBEHAVE daemon;;
+1) trap '' TERM INT HUP; $MISBEHAVE ignore:15 hang & ;;
+2) setsid $MISBEHAVE stop & ;;
+3) (sleep 0.1; kill -CONT $$) & kill -STOP $$;;
+esac
+sleep 0.2
+echo done";
+
+/// A remote shell that stays, with the agent below it.
+const SHELL: &str = "sh -c 'sh -c \"$1\"; exit $?' {host} {cmd}";
+
+/// How many random kills there are to be.
+const KILLS: &str = "CONVOKE_RANDOM_KILLS";
+
+/// Enough to notice what is often wrong.
+const KILLS_FEW: u64 = 30;
+
+/// When to kill, after the start or after the first task says that it runs.
+const MOMENT_MAX_MS: u64 = 300;
+
+/// How long a job may go on after a kill.
+const KILL_LIMIT: Duration = Duration::from_secs(20);
+
+/// Round trips that a job may take more than its ssh: to join, to be launched, to be ended and to
+/// leave, and for a tree that has two levels.
+const ROUND_TRIPS_MAX: f64 = 20.0;
 
 /// A fault, and what must come of it.
 struct Fault {
@@ -222,6 +254,88 @@ fn tasks_that_refuse_to_end_do_not_outlive_what_is_hurt() {
     table.check();
 }
 
+#[test]
+fn kills_at_random_never_hang_nor_lie_nor_leave_anything() {
+    let hosts = Hosts::up(8);
+    let (seed, count) = (from_environment("CONVOKE_SEED", 1), from_environment(KILLS, KILLS_FEW));
+    let mut kills = Kills::new(seed);
+    (0..count).for_each(|index| kills.kill_once(&hosts, index));
+    say(&format!("{count} kills, seed {seed}: {}", kills.summary()));
+    assert!(kills.wrong.is_empty(), "seed {seed}\n{}", kills.wrong.join("\n"));
+}
+
+#[test]
+fn two_jobs_at_once_on_the_same_hosts_do_not_disturb_each_other() {
+    let hosts = Hosts::up(4);
+    let script =
+        |job| format!("{job}=1; trap 'echo told; exit 0' USR1; echo ready; sleep 99 & wait");
+    let (first, second) = (script("FIRST"), script("SECOND"));
+    let mut long = hosts.run(&["--ppn", "2", "sh", "-c", &first]);
+    let mut short = hosts.run(&["--ppn", "2", "sh", "-c", &second]);
+    long.wait_for_lines(8, "ready");
+    short.wait_for_lines(8, "ready");
+    let task = task_of(&hosts, "n2", "SECOND=1");
+    hosts.signal(&task, "KILL");
+    let end = short.end();
+    assert_eq!(end.status, 137, "{end:?}");
+    assert!(end.stderr.contains(" on n2 was killed by signal 9 (SIGKILL)"), "{end:?}");
+    let others: Vec<Member> =
+        hosts.members().into_iter().filter(|m| m.process.command.contains("SECOND=1")).collect();
+    assert_eq!(others.iter().map(describe).collect::<Vec<_>>(), Vec::<String>::new());
+    signal_front_end(&hosts, "USR1");
+    let end = long.end();
+    assert_eq!((end.status, end.stderr.as_str()), (0, ""), "{end:?}");
+    assert_eq!(end.stdout.iter().filter(|line| *line == "told").count(), 8);
+    assert_nothing_is_left(&hosts);
+}
+
+#[test]
+fn a_job_whose_every_round_trip_takes_long_takes_few_of_them() {
+    const DELAY: Duration = Duration::from_millis(100);
+    let hosts = Hosts::up(4);
+    let (shell, job) = (time_ssh(&hosts), time_job(&hosts));
+    hosts.bed.delay_all(DELAY).unwrap();
+    let round_trips = |slow: Duration, fast: Duration| {
+        slow.saturating_sub(fast).as_secs_f64() / (2.0 * DELAY.as_secs_f64())
+    };
+    let shell = round_trips(time_ssh(&hosts), shell);
+    let job = round_trips(time_job(&hosts), job);
+    say(&format!(
+        "round trips of 200 ms: {shell:.1} for `ssh n0 true`, {job:.1} for a job of `true`"
+    ));
+    assert!(job < shell + ROUND_TRIPS_MAX, "{job} round trips, {shell} of them ssh's");
+    assert_nothing_is_left(&hosts);
+}
+
+#[test]
+fn a_failed_task_leaves_the_others_alone_when_the_user_says_so() {
+    let hosts = Hosts::up(3);
+    let script = "trap 'echo told; exit 0' USR1; echo ready; sleep 99 & wait";
+    let mut run = hosts.run(&["--on-failure", "continue", "sh", "-c", script]);
+    run.wait_for_lines(3, "ready");
+    kill(&hosts, "n1", Role::Task);
+    assert!(clock::wait_until(GONE_WITHIN, || tasks(&hosts, "n1").is_empty()));
+    signal_front_end(&hosts, "USR1");
+    let end = run.end();
+    assert_eq!(end.status, 137, "{end:?}");
+    assert_eq!(end.stderr, "task 1 on n1 was killed by signal 9 (SIGKILL)\n");
+    assert_eq!(end.stdout, ["ready", "ready", "ready", "told", "told"]);
+    assert_nothing_is_left(&hosts);
+}
+
+#[test]
+fn the_time_limit_ends_tasks_that_refuse_to_end() {
+    let hosts = Hosts::up(4);
+    let misbehave = format!("MISBEHAVE={}", misbehave().display());
+    let options = ["--timeout", "3s", "--grace", "500ms", "--env", &misbehave, "sh", "-c", WILD];
+    let mut run = hosts.run(&options);
+    run.wait_for_lines(4, "ready");
+    let end = run.end();
+    assert_eq!(end.status, 124, "{end:?}");
+    assert!(end.stderr.contains("`--timeout`"), "{end:?}");
+    assert_nothing_is_left(&hosts);
+}
+
 /// What came of each fault, written as it is found.
 struct Table {
     wrong: Vec<String>,
@@ -278,6 +392,101 @@ impl Table {
     }
 }
 
+/// Kills at random, and what came of them.
+struct Kills {
+    random: u64,
+    /// How often which role was hit, and with which status the job ended.
+    seen: BTreeMap<(String, i32), usize>,
+    wrong: Vec<String>,
+}
+
+impl Kills {
+    fn new(seed: u64) -> Kills {
+        Kills { random: seed, seen: BTreeMap::new(), wrong: Vec::new() }
+    }
+
+    /// Starts a short job, kills one of its processes at a random moment, and waits for the end.
+    fn kill_once(&mut self, hosts: &Hosts, index: u64) {
+        // A few over real ssh, which takes most of the time there is.
+        let over_ssh = index % 8 == 7;
+        let misbehave = format!("MISBEHAVE={}", misbehave().display());
+        let shell: &[&str] = if over_ssh { &[] } else { &["--shell", SHELL] };
+        let options = ["--grace", "300ms", "--env", &misbehave, "sh", "-c", SHORT];
+        let mut run = hosts.run(&[shell, &options].concat());
+        if over_ssh && self.below(2) == 0 {
+            run.wait_for_lines(1, "ready");
+        }
+        let moment = Duration::from_millis(self.below(MOMENT_MAX_MS));
+        clock::sleep(moment);
+        let victim = self.victim(hosts);
+        if let Some(victim) = &victim {
+            hosts.signal(victim, "KILL");
+        }
+        let end = run.end_within(KILL_LIMIT);
+        let (_, left) = hosts.survivors(GONE_WITHIN);
+        self.judge(index, moment, victim.as_ref(), &end, &left);
+        hosts.clear();
+    }
+
+    /// Any role that is there, and any process of that role.
+    fn victim(&mut self, hosts: &Hosts) -> Option<Member> {
+        let members = hosts.members();
+        let mut roles: Vec<Role> = members.iter().map(|member| member.role).collect();
+        roles.sort_unstable();
+        roles.dedup();
+        let role = *self.choose(&roles)?;
+        let members: Vec<Member> = members.into_iter().filter(|m| m.role == role).collect();
+        self.choose(&members).cloned()
+    }
+
+    fn judge(
+        &mut self,
+        index: u64,
+        moment: Duration,
+        victim: Option<&Member>,
+        end: &End,
+        left: &[Member],
+    ) {
+        let role = victim.map_or("nobody".to_owned(), |victim| format!("{:?}", victim.role));
+        *self.seen.entry((role, end.status)).or_default() += 1;
+        let is_done = end.stdout.iter().filter(|line| *line == "done").count() == 8;
+        let mut wrong: Vec<String> = left.iter().map(|m| format!("left {}", describe(m))).collect();
+        if end.status == 0 && !is_done {
+            wrong.push("status 0, and not all was done".to_owned());
+        }
+        if !wrong.is_empty() {
+            let victim = victim.map(describe);
+            self.wrong.push(format!(
+                "kill {index} after {moment:?} of {victim:?}: {}\n{end:?}",
+                wrong.join(", ")
+            ));
+        }
+    }
+
+    fn summary(&self) -> String {
+        let each = |((role, status), count): (&(String, i32), &usize)| {
+            format!("{role} with status {status} {count}")
+        };
+        self.seen.iter().map(each).collect::<Vec<_>>().join(", ")
+    }
+
+    fn choose<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        if from.is_empty() {
+            return None;
+        }
+        from.get(usize::try_from(self.below(from.len() as u64)).unwrap())
+    }
+
+    /// A number below `limit`, by splitmix64.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
 fn kill(hosts: &Hosts, host: &str, role: Role) {
     hosts.signal(&hosts.member(host, role), "KILL");
 }
@@ -309,4 +518,36 @@ fn misbehave() -> PathBuf {
 /// A line for whoever reads the run, which is not captured.
 fn say(line: &str) {
     writeln!(std::io::stdout(), "{line}").unwrap();
+}
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+fn assert_nothing_is_left(hosts: &Hosts) {
+    let (_, left) = hosts.survivors(GONE_WITHIN);
+    assert!(left.is_empty(), "left:\n{}", left.iter().map(describe).collect::<Vec<_>>().join("\n"));
+}
+
+fn tasks(hosts: &Hosts, host: &str) -> Vec<Member> {
+    hosts.members_on(host).into_iter().filter(|member| member.role == Role::Task).collect()
+}
+
+fn task_of(hosts: &Hosts, host: &str, text: &str) -> Member {
+    let mut tasks = tasks(hosts, host).into_iter();
+    tasks.find(|task| task.process.command.contains(text)).unwrap()
+}
+
+/// How long an ssh connection takes, whoever makes it.
+fn time_ssh(hosts: &Hosts) -> Duration {
+    let begun = now();
+    assert!(hosts.bed.run(HEAD, "ssh n0 true").unwrap().status.success());
+    begun.elapsed()
+}
+
+fn time_job(hosts: &Hosts) -> Duration {
+    let begun = now();
+    let end = hosts.run(&["true"]).end();
+    assert_eq!((end.status, end.stderr.as_str()), (0, ""), "{end:?}");
+    begun.elapsed()
 }

@@ -29,7 +29,7 @@ pub(crate) struct Hosts {
 }
 
 /// What a process is to a job.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Role {
     FrontEnd,
     FrontEndKeeper,
