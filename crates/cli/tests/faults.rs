@@ -4,6 +4,8 @@
 //! The table that `the_fault_table_is_as_the_documentation_says` writes is the one in
 //! `docs/faults.md`. `cargo xtask test faults` runs all random kills, `cargo test` some.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 mod common;
 
 use std::collections::BTreeMap;
