@@ -257,7 +257,7 @@ mod memory {
                 check_peak(&running);
             }
         }
-        assert_eq!(read, 2 * MIB << 20);
+        assert_eq!(read, (2 * MIB) << 20);
         running.finish().with_status(0);
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) ->
 pub(crate) fn listening_ports(marker: &Marker) -> BTreeSet<u16> {
     let sockets: BTreeSet<String> =
         marker.survivors().iter().flat_map(|process| sockets_of(process.pid)).collect();
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path));
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
     tables
         .iter()
         .flatten()
