@@ -51,6 +51,9 @@ pub(crate) enum TaskError {
     Spawn(os::SpawnError),
 }
 
+/// More pieces than a socket's buffer holds.
+const LAST_READS_MAX: u32 = 64;
+
 /// What a task is created from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TaskSpec<'a> {
@@ -184,6 +187,7 @@ impl Task {
     /// Handles the end of the process.
     pub(crate) fn on_reaped(&mut self, reactor: &mut Reactor, status: os::ExitStatus) {
         self.is_running = false;
+        self.read_last_words(reactor);
         let (job, rank) = (self.job, self.rank);
         reactor.report(Input::TaskExited { job, rank, status: convert::status(status) });
     }
@@ -234,16 +238,34 @@ impl Task {
         if ready.writable {
             self.flush_pmi(reactor);
         }
-        let Some(pmi) = &self.pmi else { return };
-        if !ready.readable {
-            return;
+        if ready.readable {
+            self.read_pmi(reactor);
         }
+    }
+
+    /// Hands on what its PMI client sent before its end: an abort must not be heard after the exit
+    /// that follows it. What the task has left behind may go on sending, so this has an end.
+    fn read_last_words(&mut self, reactor: &mut Reactor) {
+        for _ in 0..LAST_READS_MAX {
+            if !self.read_pmi(reactor) {
+                return;
+            }
+        }
+    }
+
+    /// Reads a piece, and returns whether there may be more.
+    fn read_pmi(&mut self, reactor: &mut Reactor) -> bool {
+        let Some(pmi) = &self.pmi else { return false };
         let (job, rank) = (self.job, self.rank);
         match reactor.read(pmi.watched()) {
-            Ok(Chunk::Data(data)) => reactor.report(Input::TaskPmi { job, rank, data }),
+            Ok(Chunk::Data(data)) => {
+                reactor.report(Input::TaskPmi { job, rank, data });
+                return true;
+            }
             Ok(Chunk::WouldBlock) => {}
             Ok(Chunk::Eof) | Err(_) => self.pmi_closed(reactor),
         }
+        false
     }
 
     fn flush_stdin(&mut self, reactor: &mut Reactor) {
