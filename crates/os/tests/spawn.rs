@@ -124,6 +124,18 @@ fn a_script_without_an_interpreter_runs_in_the_shell() {
 }
 
 #[test]
+fn a_binary_that_the_kernel_refuses_is_not_run_as_a_script() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("binary");
+    std::fs::write(&path, b"\x7fELF\0\0").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = CString::new(path.to_str().unwrap()).unwrap();
+    let error = spawn(&SpawnSpec::new(&program, vec![c"name"], vec![])).err().unwrap();
+    let os::SpawnError::Exec { source, .. } = error else { panic!("{error}") };
+    assert_eq!(source.raw_os_error(), Some(8), "ENOEXEC");
+}
+
+#[test]
 fn ten_thousand_arguments_and_a_megabyte_of_environment_arrive() {
     let arguments: Vec<&CStr> = vec![c"x"; 10_000];
     let mut spec = shell(c"echo $#; env | wc -c", &arguments);
