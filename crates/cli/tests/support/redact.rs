@@ -15,7 +15,7 @@ pub(crate) fn redact(text: &str) -> String {
     }
     let text = text.replace(&*std::env::temp_dir().to_string_lossy(), "<tmp>");
     let words: Vec<String> = text.split(' ').map(without_temporary_name).collect();
-    without_times(&words.join(" "))
+    without_times(&words.join(" ")).replace("<time> to <time>", "<time>")
 }
 
 /// `<tmp>/.tmpXYZ/x` as `<tmp>/x`.
