@@ -54,6 +54,8 @@ struct Task {
     streams: [TaskStream; 2],
     /// When it counts as having left the job, since its PMI connection is closed and it still runs.
     deserted_at: Option<Time>,
+    /// Whether it broke the PMI protocol, which says all about its end.
+    broke_pmi: bool,
 }
 
 #[derive(Debug, Default)]
@@ -243,7 +245,7 @@ impl Engine {
         task.ended = Some(status);
         job.statuses.insert(rank, status);
         self.events.push_back(Event::TaskEnded { job: id, rank, status });
-        let unfinalized = job.pmi.state(rank) == pmi::ClientState::Active;
+        let unfinalized = job.pmi.state(rank) == pmi::ClientState::Active && !task.broke_pmi;
         job.pmi.on_task_exit(rank);
         if job.spec.stdin == Some(rank) {
             self.up(Message::InputClosed(id));
@@ -380,6 +382,9 @@ impl Engine {
                 }
                 pmi::Effect::Violation { rank, error } => {
                     let words = error.to_string();
+                    if let Some(task) = job.tasks.get_mut(&rank) {
+                        task.broke_pmi = true;
+                    }
                     self.task_fault(JobFault::Pmi { rank, words });
                 }
                 pmi::Effect::ClosedActive { rank } => {

@@ -217,6 +217,16 @@ fn a_task_that_leaves_between_init_and_finalize_fails_the_job() {
 }
 
 #[test]
+fn a_task_that_breaks_pmi_and_leaves_has_one_fault() {
+    let breaker =
+        Script::new().then(Step::PmiInit).then(Step::Pmi("cmd=nonsense".into(), None)).exit(0);
+    let report = Session::of(4).script(Script::mpi()).task(Rank(2), breaker).run();
+    assert_eq!(report.code, Some(engine::exit_code::PMI_BROKEN));
+    let faults = &report.outcome.faults;
+    assert!(matches!(faults[..], [JobFault::Pmi { rank: Rank(2), .. }]), "{faults:?}");
+}
+
+#[test]
 fn a_task_that_speaks_no_pmi_does_not_let_the_others_wait_for_ever() {
     let silent = Script::new().exit(0);
     let fencing = Script::new().then(Step::PmiInit).then(Step::Fence).then(Step::PmiFinalize);
