@@ -4,6 +4,8 @@
 //! The table that `the_fault_table_is_as_the_documentation_says` writes is the one in
 //! `docs/faults.md`. `cargo xtask test faults` runs all random kills, `cargo test` some.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -517,7 +519,8 @@ fn misbehave() -> PathBuf {
 
 /// A line for whoever reads the run, which is not captured.
 fn say(line: &str) {
-    writeln!(std::io::stdout(), "{line}").unwrap();
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}").unwrap();
 }
 
 fn from_environment(name: &str, default: u64) -> u64 {

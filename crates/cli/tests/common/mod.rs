@@ -1,8 +1,6 @@
 //! What tests of the whole command on many hosts share: a testbed, runs with a deadline, the
 //! processes of a job by their roles, and a look for what is left.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
-
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus, Stdio};
