@@ -15,6 +15,9 @@ pub(crate) const PURE_CRATES: [&str; 5] = ["model", "wire", "proto", "pmi", "eng
 /// A target without a standard library, on which the pure crates must build.
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
+/// How many processes are killed at random when faults are asked for by name.
+const RANDOM_KILLS: &str = "200";
+
 /// How many tests did what.
 #[derive(Debug, Default)]
 struct Tally {
@@ -100,6 +103,9 @@ fn cargo_test(tally: &mut Tally, selection: &[&str]) -> anyhow::Result<()> {
     let check = LeakCheck::begin()?;
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--workspace", "--no-fail-fast"]).args(selection);
+    if selection.contains(&"faults") {
+        cargo.env("CONVOKE_RANDOM_KILLS", RANDOM_KILLS);
+    }
     cargo.current_dir(paths::root()).envs(check.environment()).stdout(Stdio::piped());
     #[expect(clippy::disallowed_methods, reason = "a chore needs none of what `os::spawn` is for")]
     let mut child = cargo.spawn().context("start cargo")?;

@@ -519,9 +519,8 @@ fn misbehave() -> PathBuf {
 
 /// A line for whoever reads the run, which is not captured.
 fn say(line: &str) {
-    // Past the capture that `println!` would end in.
-    let mut out = std::io::stdout();
-    out.write_all(format!("{line}\n").as_bytes()).unwrap();
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}").unwrap();
 }
 
 fn from_environment(name: &str, default: u64) -> u64 {
