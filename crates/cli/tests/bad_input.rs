@@ -118,7 +118,7 @@ mod programs {
 
     #[test]
     fn a_directory_is_no_program() {
-        let ended = on_hosts("directory", "a", "").words("-n 1 /tmp").run();
+        let ended = on_hosts("directory", "a", "").words("-n 1 /usr").run();
         assert_snapshot!(ended.with_status(126).words());
     }
 
