@@ -15,29 +15,28 @@ use std::sync::LazyLock;
 use insta::assert_snapshot;
 use support::convoke::{Convoke, Ended};
 use support::stand::{mpi_program, on_hosts};
-use tempfile::TempDir;
 use testkit::fixture;
 
 mod mpich4 {
     use super::*;
 
-    static RING: LazyLock<Program> = LazyLock::new(|| Program::new(4));
+    static RING: LazyLock<PathBuf> = LazyLock::new(|| ring(4));
 
     #[test]
     fn a_ring_closes_on_one_host() {
-        let ended = on_hosts("mpich4", "a", "").words("-n 4").arg(RING.path()).run();
+        let ended = on_hosts("mpich4", "a", "").words("-n 4").arg(&*RING).run();
         check_ring(&ended.with_status(0), 4, &["a"]);
     }
 
     #[test]
     fn an_abort_gives_its_code() {
-        let run = on_hosts("mpich4-abort", "a", "").words("-n 4").arg(RING.path());
+        let run = on_hosts("mpich4-abort", "a", "").words("-n 4").arg(&*RING);
         run.words("abort 7 2").run().with_status(7);
     }
 
     #[test]
     fn a_task_that_leaves_without_finalizing_ends_the_job() {
-        let run = on_hosts("mpich4-leave", "a", "").words("-n 4").arg(RING.path());
+        let run = on_hosts("mpich4-leave", "a", "").words("-n 4").arg(&*RING);
         assert_snapshot!(run.words("leave 1").run().with_status(250).words());
     }
 }
@@ -45,36 +44,36 @@ mod mpich4 {
 mod mpich5 {
     use super::*;
 
-    static RING: LazyLock<Program> = LazyLock::new(|| Program::new(5));
+    static RING: LazyLock<PathBuf> = LazyLock::new(|| ring(5));
 
     #[test]
     fn a_ring_closes_on_one_host() {
-        let ended = on_hosts("mpich5-1x4", "a", "").words("-n 4").arg(RING.path()).run();
+        let ended = on_hosts("mpich5-1x4", "a", "").words("-n 4").arg(&*RING).run();
         check_ring(&ended.with_status(0), 4, &["a"]);
     }
 
     #[test]
     fn a_ring_closes_over_two_hosts() {
-        let ended = on_hosts("mpich5-2x2", "a,b", "").words("-n 4 --ppn 2").arg(RING.path());
+        let ended = on_hosts("mpich5-2x2", "a,b", "").words("-n 4 --ppn 2").arg(&*RING);
         check_ring(&ended.run().with_status(0), 4, &["a", "b"]);
     }
 
     #[test]
     fn a_ring_closes_over_four_hosts_and_a_chain() {
         let run = on_hosts("mpich5-4x2", "a,b,c,d", "").words("-n 8 --ppn 2 --tree chain");
-        let ended = run.arg(RING.path()).run();
+        let ended = run.arg(&*RING).run();
         check_ring(&ended.with_status(0), 8, &["a", "b", "c", "d"]);
     }
 
     #[test]
     fn a_ring_closes_over_hosts_with_different_numbers_of_tasks() {
-        let run = on_hosts("mpich5-uneven", "a:3,b:1,c:2", "").arg(RING.path());
+        let run = on_hosts("mpich5-uneven", "a:3,b:1,c:2", "").arg(&*RING);
         check_ring(&run.run().with_status(0), 6, &["a", "b", "c"]);
     }
 
     #[test]
     fn an_abort_gives_its_code_and_ends_the_others() {
-        let run = on_hosts("mpich5-abort", "a,b", "").words("-n 4 --ppn 2").arg(RING.path());
+        let run = on_hosts("mpich5-abort", "a,b", "").words("-n 4 --ppn 2").arg(&*RING);
         let ended = run.words("abort 7 3").run().with_status(7);
         let line = "task 3 on b aborted with code 7: ";
         assert!(ended.stderr.contains(line), "{}", ended.stderr);
@@ -82,20 +81,20 @@ mod mpich5 {
 
     #[test]
     fn a_task_that_leaves_without_finalizing_ends_the_job() {
-        let run = on_hosts("mpich5-leave", "a,b", "").words("-n 4 --ppn 2").arg(RING.path());
+        let run = on_hosts("mpich5-leave", "a,b", "").words("-n 4 --ppn 2").arg(&*RING);
         assert_snapshot!(run.words("leave 2").run().with_status(250).words());
     }
 
     #[test]
     fn a_rank_that_crashes_gives_its_signal() {
-        let run = on_hosts("mpich5-crash", "a,b", "").words("-n 4 --ppn 2").arg(RING.path());
+        let run = on_hosts("mpich5-crash", "a,b", "").words("-n 4 --ppn 2").arg(&*RING);
         let words = run.words("crash 1").run().with_status(139).words();
         assert_snapshot!(words.replace(", core dumped", ""));
     }
 
     #[test]
     fn a_status_after_finalize_is_the_jobs() {
-        let run = on_hosts("mpich5-status", "a,b", "").words("-n 2").arg(RING.path());
+        let run = on_hosts("mpich5-status", "a,b", "").words("-n 2").arg(&*RING);
         run.words("status 5").run().with_status(5);
     }
 }
@@ -159,21 +158,11 @@ mod plain_programs {
     }
 }
 
-/// The ring, compiled once for all tests of one MPICH.
-struct Program {
-    path: PathBuf,
-    _dir: TempDir,
-}
-
-impl Program {
-    fn new(version: u32) -> Program {
-        let dir = tempfile::tempdir().unwrap();
-        Program { path: mpi_program("ring", version, dir.path()), _dir: dir }
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
+/// The ring, compiled once for all tests of one MPICH, where cargo keeps what tests make.
+fn ring(version: u32) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mpich{version}"));
+    std::fs::create_dir_all(&dir).unwrap();
+    mpi_program("ring", version, &dir)
 }
 
 /// Checks that every rank has met its neighbour and all others, and that each host is used.
