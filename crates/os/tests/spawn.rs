@@ -115,24 +115,28 @@ fn a_childs_descriptor_limit_is_its_own() {
 
 #[test]
 fn a_script_without_an_interpreter_runs_in_the_shell() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("script");
-    std::fs::write(&path, "echo \"script $1\"\n").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let program = CString::new(path.to_str().unwrap()).unwrap();
+    let (_dir, program) = executable(c"echo 'echo \"script $1\"' >$0");
     assert_eq!(output_of(SpawnSpec::new(&program, vec![c"name", c"one"], vec![])), "script one\n");
 }
 
 #[test]
 fn a_binary_that_the_kernel_refuses_is_not_run_as_a_script() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("binary");
-    std::fs::write(&path, b"\x7fELF\0\0").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let program = CString::new(path.to_str().unwrap()).unwrap();
+    let (_dir, program) = executable(c"printf '\\177ELF\\0\\0' >$0");
     let error = spawn(&SpawnSpec::new(&program, vec![c"name"], vec![])).err().unwrap();
     let os::SpawnError::Exec { source, .. } = error else { panic!("{error}") };
     assert_eq!(source.raw_os_error(), Some(8), "ENOEXEC");
+}
+
+/// A file that `script` writes to `$0`, made executable. A process of its own writes it: a child that
+/// another test forks meanwhile would inherit our open file, and the kernel then calls it busy.
+fn executable(script: &CStr) -> (tempfile::TempDir, CString) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = CString::new(dir.path().join("program").to_str().unwrap()).unwrap();
+    let spec = SpawnSpec::new(c"/bin/sh", vec![c"sh", c"-c", script, &path], vec![]);
+    assert_eq!(output_of(spec), "");
+    std::fs::set_permissions(path.to_str().unwrap(), std::fs::Permissions::from_mode(0o755))
+        .unwrap();
+    (dir, path)
 }
 
 #[test]

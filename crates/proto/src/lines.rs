@@ -12,6 +12,10 @@ use model::Time;
 /// The largest piece, in bytes: one frame.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
+/// Where several lines are cut into pieces: such a piece and its header fill one record of the
+/// channel, and are opened and passed on without a copy.
+const PIECE_BYTES_BEST: usize = 65_535 - 16 - 21;
+
 /// How long an unfinished line is held back, hoping for its rest: longer than a program pauses
 /// within a line that it prints in parts, also when it shares a core with thirty others, and no
 /// longer than a person at a prompt puts up with.
@@ -76,9 +80,11 @@ impl Lines {
             self.rest.extend_from_slice(&lines);
             self.rest.split().freeze()
         };
-        while lines.len() > PIECE_BYTES_MAX {
-            let cut = memchr::memrchr(b'\n', &lines[..PIECE_BYTES_MAX])
-                .map_or(PIECE_BYTES_MAX, |newline| newline + 1);
+        while lines.len() > PIECE_BYTES_BEST {
+            let max = PIECE_BYTES_MAX.min(lines.len());
+            let cut = memchr::memrchr(b'\n', &lines[..PIECE_BYTES_BEST])
+                .or_else(|| memchr::memchr(b'\n', &lines[..max]))
+                .map_or(max, |newline| newline + 1);
             let piece = lines.split_to(cut);
             self.emit(piece, emit);
         }
