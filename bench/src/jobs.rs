@@ -114,8 +114,8 @@ impl Tools {
     pub(crate) fn command(&self, launcher: Launcher, job: &Job) -> anyhow::Result<Command> {
         match launcher {
             Launcher::Convoke => self.convoke_command(job, &[]),
-            Launcher::Hydra4 => Ok(self.hydra_command(Command::new(&self.hydra4), job)),
-            Launcher::Hydra5 => Ok(self.hydra_command(Command::new(&self.hydra5), job)),
+            Launcher::Hydra4 => self.hydra_command(Command::new(&self.hydra4), job),
+            Launcher::Hydra5 => self.hydra_command(Command::new(&self.hydra5), job),
             Launcher::Floor => self.tree_command(job),
         }
     }
@@ -134,16 +134,21 @@ impl Tools {
         Ok(command)
     }
 
-    fn hydra_command(&self, mut command: Command, job: &Job) -> Command {
-        let hosts: Vec<String> = (1..=job.hosts).map(|number| format!("h{number}")).collect();
+    /// Hosts in a file, since Hydra takes no more than some hundred as an argument.
+    fn hydra_command(&self, mut command: Command, job: &Job) -> anyhow::Result<Command> {
+        let hosts: String = (1..=job.hosts).map(|number| format!("h{number}\n")).collect();
+        let host_file = self.scratch.path().join(format!("hosts-{}", job.hosts));
+        std::fs::write(&host_file, hosts)?;
         command
             .args(["-launcher", "ssh", "-launcher-exec"])
             .arg(&self.shell)
-            .args(["-hosts", &hosts.join(","), "-n", &job.tasks().to_string()])
+            .arg("-f")
+            .arg(&host_file)
+            .args(["-n", &job.tasks().to_string()])
             .args(["-ppn", &job.tasks_per_host.to_string()])
             .args(&job.program)
             .env(SHELL_OPTIONS, self.shell_options(job));
-        command
+        Ok(command)
     }
 
     fn tree_command(&self, job: &Job) -> anyhow::Result<Command> {
