@@ -357,7 +357,10 @@ impl Head {
                 self.stop(Duration::ZERO, orders);
             }
             State::Leaving if first => {}
-            State::Leaving => orders.abandon = Some("interrupted again".to_string()),
+            State::Leaving => {
+                self.decide(code);
+                orders.abandon = Some("interrupted again".to_string());
+            }
         }
     }
 

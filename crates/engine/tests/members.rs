@@ -256,6 +256,18 @@ fn the_first_interrupt_is_passed_on_and_the_second_kills() {
 }
 
 #[test]
+fn a_second_signal_while_the_agents_leave_ends_the_session_at_once_with_the_signals_status() {
+    let mut head = running(1, |_| {});
+    let statuses = StatusRuns::default();
+    head.message(LinkId(1), Message::Done { job: JOB, statuses });
+    head.input(Input::UserSignal(Signal::INT));
+    assert!(!head.effects().iter().any(is_abandon), "the agents have a moment to leave");
+    head.input(Input::UserSignal(Signal::TERM));
+    assert!(head.effects().iter().any(is_abandon));
+    assert_eq!(head.outcome().code, 130);
+}
+
+#[test]
 fn a_front_end_that_is_stopped_says_so_before_it_stops() {
     let mut head = running(1, |_| {});
     head.input(Input::UserSignal(Signal::TSTP));
@@ -538,4 +550,8 @@ fn is_launch(effect: &Effect) -> bool {
 
 fn is_stop(effect: &Effect) -> bool {
     matches!(effect, Effect::Send { message: Message::Stop { .. }, .. })
+}
+
+fn is_abandon(effect: &Effect) -> bool {
+    matches!(effect, Effect::Abandon { .. })
 }
