@@ -402,11 +402,6 @@ impl<'a> Driver<'a> {
                     task.write_pmi(&mut self.reactor, data);
                 }
             }
-            Effect::PmiClose { job, rank } => {
-                if let Some(task) = self.tasks.get(job, rank) {
-                    task.close_pmi(&mut self.reactor);
-                }
-            }
             Effect::WriteOutput { .. }
             | Effect::ReadInput(_)
             | Effect::StopInput

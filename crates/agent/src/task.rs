@@ -167,14 +167,6 @@ impl Task {
         self.flush_pmi(reactor);
     }
 
-    /// Closes the PMI connection behind what is queued.
-    pub(crate) fn close_pmi(&mut self, reactor: &mut Reactor) {
-        if let Some(pmi) = &mut self.pmi {
-            pmi.close_when_empty();
-            self.flush_pmi(reactor);
-        }
-    }
-
     /// Handles a descriptor that is ready.
     pub(crate) fn on_ready(&mut self, reactor: &mut Reactor, part: TaskPart, ready: os::Ready) {
         match part {
@@ -293,7 +285,6 @@ impl Task {
     fn flush_pmi(&mut self, reactor: &mut Reactor) {
         let Some(pmi) = &mut self.pmi else { return };
         match pmi.flush(&reactor.poller) {
-            Ok(_) if pmi.is_done() => self.pmi = None,
             // A client that is gone may have left bytes to read: the read finds the end.
             Ok(_) => {}
             Err(_) => self.pmi_closed(reactor),

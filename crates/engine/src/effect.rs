@@ -72,13 +72,6 @@ pub enum Effect {
         /// The bytes.
         data: Bytes,
     },
-    /// Close a task's PMI connection once all is written.
-    PmiClose {
-        /// The job.
-        job: JobId,
-        /// The task.
-        rank: Rank,
-    },
     /// Head: write a piece of a task's output for the user. [`crate::Input::OutputWritten`] follows.
     WriteOutput {
         /// The task.

@@ -108,7 +108,6 @@ pub(crate) struct InputPipe {
 #[derive(Default)]
 pub(crate) struct PmiConnection {
     received: Vec<u8>,
-    pub(crate) is_closed: bool,
     /// The engine was told that the task has closed it.
     pub(crate) is_over: bool,
 }
@@ -248,16 +247,8 @@ impl Task {
                 let words = format!("rank {} asked {request:?}, heard {reply:?}", self.rank.0);
                 vec![Act::Wrong(words)]
             }
-            None => self.wait_for_pmi(),
+            None => self.wait_for(Wait::Pmi),
         }
-    }
-
-    /// Waits for more over PMI; a real client gives up when there can be no more.
-    fn wait_for_pmi(&mut self) -> Vec<Act> {
-        if self.pmi.is_closed {
-            return vec![Act::Ended(ExitStatus::Exited(1))];
-        }
-        self.wait_for(Wait::Pmi)
     }
 
     fn put_request(&self) -> String {
@@ -279,7 +270,7 @@ impl Task {
             Some(reply) => {
                 vec![Act::NoCard(format!("rank {} got a wrong card: {reply:?}", self.rank.0))]
             }
-            None => self.wait_for_pmi(),
+            None => self.wait_for(Wait::Pmi),
         }
     }
 

@@ -35,7 +35,6 @@ impl World<'_> {
             Effect::WriteTask { job: _, rank, data } => self.write_task(id, rank, &data),
             Effect::CloseTaskInput { job: _, rank } => self.close_task_input(id, rank),
             Effect::PmiSend { job: _, rank, data } => self.pmi_send(id, rank, &data),
-            Effect::PmiClose { job: _, rank } => self.pmi_close(id, rank),
             Effect::WriteOutput { rank, stream, data } => self.write_output(rank, stream, &data),
             Effect::ReadInput(bytes) => self.want_input(bytes),
             Effect::StopInput => self.input_wanted = 0,
@@ -115,13 +114,6 @@ impl World<'_> {
     fn pmi_send(&mut self, id: ProcessId, rank: Rank, data: &[u8]) {
         if let Some(task) = self.processes[id.0].tasks.get_mut(&rank) {
             task.receive(data);
-            self.go_on_if(id, rank, Wait::Pmi);
-        }
-    }
-
-    fn pmi_close(&mut self, id: ProcessId, rank: Rank) {
-        if let Some(task) = self.processes[id.0].tasks.get_mut(&rank) {
-            task.pmi.is_closed = true;
             self.go_on_if(id, rank, Wait::Pmi);
         }
     }
