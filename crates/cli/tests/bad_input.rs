@@ -580,8 +580,17 @@ mod tasks {
         let ended = Convoke::script("many-agents", "sh", script).run();
         match ended.status {
             0 => assert_eq!(ended.text(), "up\n".repeat(40)),
-            _ => assert_snapshot!(one_rank(&ended.with_status(252).words())),
+            _ => assert_snapshot!(some_hosts(&one_rank(&ended.with_status(252).words()))),
         }
+    }
+
+    /// How many agents 64 descriptors are enough for depends on what this process inherited.
+    fn some_hosts(words: &str) -> String {
+        let mut words = words.to_owned();
+        for first in 1..40 {
+            words = words.replace(&format!("n[{first}-40]"), "n[<n>-40]");
+        }
+        words
     }
 
     /// Which of several equal tasks is first is not for the test to say.
