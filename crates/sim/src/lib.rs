@@ -10,6 +10,7 @@ mod distribution;
 mod fault;
 mod launch;
 mod link;
+mod machines;
 mod pattern;
 mod process;
 mod queue;

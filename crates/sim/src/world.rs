@@ -34,6 +34,7 @@ use wire::{Message, Stream};
 use crate::checker::Checker;
 use crate::fault::{Fault, When};
 use crate::link::Link;
+use crate::machines::Machines;
 use crate::process::{Process, ProcessId};
 use crate::queue::Queue;
 use crate::report::{Failure, Report};
@@ -52,6 +53,7 @@ const LOG_LINES_MAX: usize = 150;
 /// The world.
 pub(crate) struct World<'a> {
     session: &'a Session,
+    machines: Machines<'a>,
     now: Time,
     steps: u64,
     queue: Queue<Happening>,
@@ -85,6 +87,8 @@ enum Happening {
     Wake(ProcessId),
     /// A message is at this end of a link.
     Arrival(LinkId, usize, Message),
+    /// A message at this end of a link has been received and decrypted.
+    Receipt(LinkId, usize, Message),
     /// The other end of a link has closed it, and this end sees it.
     LinkDown(LinkId, usize),
     /// The kernel gives a link up at this end.
@@ -93,7 +97,9 @@ enum Happening {
     ShellReady(ShellId),
     /// A shell has ended here.
     ShellEnded(ShellId, ShellEnd),
-    /// A started agent has proved itself to its parent, or has found nobody.
+    /// A started agent calls its parent, for the how manieth time.
+    Call(ProcessId, usize),
+    /// A started agent has proved itself to its parent.
     Connected(ProcessId),
     /// A task does its next step.
     TaskStep(ProcessId, Rank),
@@ -144,6 +150,7 @@ impl World<'_> {
         let kvsname = session.head_config().job.kvsname.as_str().into();
         World {
             session,
+            machines: Machines::new(&session.calibration, session.seed),
             now: Time::ZERO,
             steps: 0,
             queue: Queue::new(),
@@ -194,10 +201,12 @@ impl World<'_> {
             Happening::Input(process, input) => self.tell(process, input),
             Happening::Wake(process) => self.wake(process),
             Happening::Arrival(link, end, message) => self.arrive(link, end, message),
+            Happening::Receipt(link, end, message) => self.receive(link, end, message),
             Happening::LinkDown(link, end) => self.see_link_down(link, end),
             Happening::LinkTimeout(link, end) => self.link_timeout(link, end),
             Happening::ShellReady(shell) => self.shell_ready(shell),
             Happening::ShellEnded(shell, end) => self.shell_ended(shell, end),
+            Happening::Call(process, tries) => self.call(process, tries),
             Happening::Connected(process) => self.connected(process),
             Happening::TaskStep(process, rank) => self.task_step(process, rank),
             Happening::ReadTask(process, rank, stream) => self.read_task(process, rank, stream),
@@ -214,6 +223,16 @@ impl World<'_> {
     /// Lets something happen after `time`.
     fn after(&mut self, time: Duration, happening: Happening) {
         self.queue.push(self.now + time, happening);
+    }
+
+    /// Lets a process work for so long once it is done with what it works on. Returns when it is
+    /// done.
+    fn work(&mut self, id: ProcessId, begin: Time, work_us: f64) -> Time {
+        let process = &mut self.processes[id.0];
+        let begin = begin.max(process.busy_until);
+        let done = self.machines.work(process.agent, begin, work_us);
+        process.busy_until = done;
+        done
     }
 
     /// Tells an engine after the time that a driver takes.

@@ -50,11 +50,12 @@ fn simulate(options: &Options) -> ExitCode {
 fn described(options: &Options, agents: u32) -> Session {
     // Every agent holds every card, so a large session exchanges none.
     let script = if agents <= CARDS_MAX { Script::mpi() } else { Script::new().output(64) };
-    Session::of(agents).tree(&options.tree).tasks(options.tasks).script(script).costs(|costs| {
-        costs.latency = options.latency;
-        costs.gap = options.gap;
-        costs.link = options.link;
-    })
+    Session::of(agents)
+        .tree(&options.tree)
+        .tasks(options.tasks)
+        .script(script)
+        .shells_take(options.latency, options.gap)
+        .links_take(options.link)
 }
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]

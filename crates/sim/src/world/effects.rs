@@ -5,6 +5,7 @@ use model::{ExitStatus, JobId, Rank, Signal};
 use wire::{JobFault, Stream};
 
 use super::{Happening, World, hash_of};
+use crate::calibration::Cpu;
 use crate::checker::INPUT_KEY;
 use crate::link::transfer_time;
 use crate::pattern;
@@ -64,8 +65,12 @@ impl World<'_> {
         if self.processes[id.0].tasks.insert(rank, task).is_some() {
             self.checker.violate(format!("rank {rank} was launched twice"));
         }
-        self.tell_soon(id, Input::Spawned { job, rank, result: Ok(1000 + rank.0) });
-        self.after(2 * super::LOCAL_TIME, Happening::TaskStep(id, rank));
+        let &Cpu { spawn_us, exec_us, .. } = self.machines.cpu();
+        let spawned = self.work(id, self.now, spawn_us);
+        let runs = self.machines.work(self.processes[id.0].agent, spawned, exec_us);
+        let spawned_input = Input::Spawned { job, rank, result: Ok(1000 + rank.0) };
+        self.queue.push(spawned + super::LOCAL_TIME, Happening::Input(id, spawned_input));
+        self.queue.push(runs + 2 * super::LOCAL_TIME, Happening::TaskStep(id, rank));
     }
 
     fn signal_tasks(&mut self, id: ProcessId, signal: Signal) {
