@@ -12,6 +12,7 @@ use crate::calibration::Calibration;
 use crate::distribution::Distribution;
 use crate::fault::{Fault, ShellPlan, When};
 use crate::launch::Launch;
+use crate::log::Log;
 use crate::report::{Failure, Report};
 use crate::script::Script;
 use crate::world::World;
@@ -273,7 +274,18 @@ impl Session {
 
     /// Runs the session; a failed run is run again to write its log.
     pub fn try_run(&self) -> Result<Report, Failure> {
-        World::run(self, false).or_else(|_| World::run(self, true))
+        World::run(self, Log::None).or_else(|_| World::run(self, Log::tail()))
+    }
+
+    /// Runs the session and passes on each line of its log.
+    pub fn run_logged(&self, sink: &mut dyn FnMut(&str)) -> Result<Report, Failure> {
+        World::run(self, Log::All(sink))
+    }
+
+    /// Runs the session until so many things have happened, passes on each line of its log, and
+    /// describes what is there then.
+    pub fn state_after(&self, steps: u64, sink: &mut dyn FnMut(&str)) -> String {
+        World::state_after(self, steps, Log::All(sink))
     }
 
     /// Within which time an agent with nobody above it is gone: longer where only silence tells.

@@ -7,7 +7,7 @@
 /// Adds a line to the log, if one is kept.
 macro_rules! log {
     ($world:expr, $($words:tt)*) => {
-        if $world.log.is_some() {
+        if $world.log.is_kept() {
             let line = format!($($words)*);
             $world.push_log(line);
         }
@@ -19,11 +19,9 @@ mod faults;
 mod finish;
 mod links;
 mod shells;
+mod state;
 mod tasks;
 
-use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::mem::discriminant;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -34,6 +32,7 @@ use wire::{Message, Stream};
 use crate::checker::Checker;
 use crate::fault::{Fault, When};
 use crate::link::Link;
+use crate::log::{Log, kind_hash};
 use crate::machines::Machines;
 use crate::process::{Process, ProcessId};
 use crate::queue::Queue;
@@ -46,9 +45,6 @@ const LOCAL_TIME: Duration = Duration::from_micros(50);
 
 /// Wake-ups of one engine at one time before it counts as stuck.
 const WAKES_MAX: u32 = 100;
-
-/// How many lines of the log a failure shows.
-const LOG_LINES_MAX: usize = 150;
 
 /// The world.
 pub(crate) struct World<'a> {
@@ -65,7 +61,7 @@ pub(crate) struct World<'a> {
     checker: Checker,
     /// Faults by step, the next one last.
     step_faults: Vec<(u64, Fault)>,
-    log: Option<VecDeque<String>>,
+    log: Log<'a>,
     kvsname: Rc<str>,
     /// The head's output: when its reader is free, what waits for it, which streams are closed.
     reader_free_at: Time,
@@ -131,22 +127,35 @@ struct ShellEnd {
 
 impl World<'_> {
     /// Runs a session to its end.
-    pub(crate) fn run(session: &Session, keeps_log: bool) -> Result<Report, Failure> {
-        let mut world = World::new(session, keeps_log);
+    pub(crate) fn run<'a>(session: &'a Session, log: Log<'a>) -> Result<Report, Failure> {
+        let mut world = World::new(session, log);
         world.begin();
-        while world.running > 0
-            && world.checker.violations.is_empty()
-            && let Some((time, happening)) = world.queue.pop()
-        {
-            world.now = time;
-            world.happen(happening);
-            world.steps += 1;
-            world.strike_by_step();
-        }
+        while world.step() {}
         world.finish()
     }
 
-    fn new(session: &Session, keeps_log: bool) -> World<'_> {
+    /// Runs a session until so many things have happened, and describes what is there then.
+    pub(crate) fn state_after<'a>(session: &'a Session, steps: u64, log: Log<'a>) -> String {
+        let mut world = World::new(session, log);
+        world.begin();
+        while world.steps < steps && world.step() {}
+        world.state()
+    }
+
+    /// Lets one thing happen, unless all is over.
+    fn step(&mut self) -> bool {
+        if self.running == 0 || !self.checker.violations.is_empty() {
+            return false;
+        }
+        let Some((time, happening)) = self.queue.pop() else { return false };
+        self.now = time;
+        self.happen(happening);
+        self.steps += 1;
+        self.strike_by_step();
+        true
+    }
+
+    fn new<'a>(session: &'a Session, log: Log<'a>) -> World<'a> {
         let kvsname = session.head_config().job.kvsname.as_str().into();
         World {
             session,
@@ -160,7 +169,7 @@ impl World<'_> {
             shells: Vec::new(),
             checker: Checker::new(session.n_tasks()),
             step_faults: Vec::new(),
-            log: keeps_log.then(VecDeque::new),
+            log,
             kvsname,
             reader_free_at: Time::ZERO,
             unwritten: 0,
@@ -303,27 +312,15 @@ impl World<'_> {
 
     fn note_input(&mut self, id: ProcessId, input: &Input) {
         let kind = if let Input::Message { message, .. } = input {
-            hash_of(&discriminant(message)).wrapping_add(1)
+            kind_hash(message)
         } else {
-            hash_of(&discriminant(input))
+            kind_hash(input)
         };
         self.checker.note([self.now.as_nanos(), id.0 as u64, kind, self.steps]);
         log!(self, "agent {} hears {input:?}", self.processes[id.0].agent);
     }
 
     fn push_log(&mut self, line: String) {
-        let time_us = self.now.as_nanos() / 1_000;
-        let line = format!("{:>9} us, step {}: {line}", time_us, self.steps);
-        let Some(log) = &mut self.log else { return };
-        if log.len() == LOG_LINES_MAX {
-            log.pop_front();
-        }
-        log.push_back(line);
+        self.log.push(format!("{} {} ns {line}", self.steps, self.now.as_nanos()));
     }
-}
-
-fn hash_of(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }

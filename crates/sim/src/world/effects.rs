@@ -4,10 +4,11 @@ use engine::{Effect, Input, Spawn};
 use model::{ExitStatus, JobId, Rank, Signal};
 use wire::{JobFault, Stream};
 
-use super::{Happening, World, hash_of};
+use super::{Happening, World};
 use crate::calibration::Cpu;
 use crate::checker::INPUT_KEY;
 use crate::link::transfer_time;
+use crate::log::kind_hash;
 use crate::pattern;
 use crate::process::{End, ProcessId};
 use crate::task::{Task, Wait};
@@ -18,7 +19,7 @@ const READ_BYTES_MAX: u64 = 65_536;
 impl World<'_> {
     pub(super) fn perform(&mut self, id: ProcessId, effect: Effect) {
         log!(self, "agent {} wants {effect:?}", self.processes[id.0].agent);
-        self.checker.note([id.0 as u64, hash_of(&std::mem::discriminant(&effect)), 0, 0]);
+        self.checker.note([id.0 as u64, kind_hash(&effect), 0, 0]);
         if !self.processes[id.0].is_running() {
             return self.checker.violate(format!("an effect after the last one: {effect:?}"));
         }
