@@ -163,7 +163,7 @@ impl World<'_> {
             now: Time::ZERO,
             steps: 0,
             queue: Queue::new(),
-            processes: Vec::new(),
+            processes: Vec::with_capacity(session.n as usize + 1),
             running: 0,
             links: Vec::new(),
             shells: Vec::new(),
@@ -296,6 +296,7 @@ impl World<'_> {
                 self.checker.report.events.push((self.now, event));
             }
         }
+        self.processes[id.0].engine.shrink();
         self.arm(id);
     }
 

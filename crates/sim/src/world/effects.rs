@@ -63,6 +63,7 @@ impl World<'_> {
         let script = self.session.script_of(rank).steps();
         let kvsname = self.kvsname.clone();
         let task = Task::new(rank, self.session.n_tasks(), kvsname, script, spawn.stdin);
+        let task = Box::new(task);
         if self.processes[id.0].tasks.insert(rank, task).is_some() {
             self.checker.violate(format!("rank {rank} was launched twice"));
         }
@@ -177,7 +178,7 @@ impl World<'_> {
     fn exit(&mut self, id: ProcessId, code: u8) {
         let process = &self.processes[id.0];
         let agent = process.agent;
-        if process.tasks.values().any(Task::is_anything_left) {
+        if process.tasks.values().any(|task| task.is_anything_left()) {
             self.checker.violate(format!("agent {agent} exits and leaves tasks behind"));
         }
         self.end_process(id, End::Exit(code));
