@@ -44,6 +44,8 @@ pub(crate) struct Process {
     pub(crate) starts_free_at: Time,
     /// Until when it works on what it was told: it has one thread.
     pub(crate) busy_until: Time,
+    /// What each message costs it more than usual, in microseconds.
+    pub(crate) drag_us: f64,
     /// Connections that wait for it to accept them.
     pub(crate) unaccepted: u32,
     /// When it runs again.
@@ -68,6 +70,7 @@ impl Process {
             ignores_tasks: false,
             starts_free_at: Time::ZERO,
             busy_until: Time::ZERO,
+            drag_us: 0.0,
             unaccepted: 0,
             paused_until: Time::ZERO,
             armed: None,

@@ -6,7 +6,7 @@ use model::{AgentId, Rank, Signal};
 use wire::{ShellFailureKind, Stream};
 
 use crate::distribution::Distribution;
-use crate::fault::{Fault, ShellPlan, When};
+use crate::fault::{Fault, LinkEnd, ShellPlan, Twin, When};
 use crate::launch::Launch;
 use crate::random::Random;
 use crate::script::{Script, Step};
@@ -52,6 +52,7 @@ impl Session {
             (spec.bulk_max, spec.window) = (bulk_max, window);
             spec.start_timeout_ms = start_timeout_ms;
         });
+        let session = if shape.once_in(8) { session.encoded() } else { session };
         let session = if shape.once_in(5) { session.on_failure_continue() } else { session };
         let session = with_failing_tasks(session, &mut Random::new(seed, 5), n * tasks);
         let session = with_bad_shells(session, &mut Random::new(seed, 3), n);
@@ -129,7 +130,7 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
             0 => When::At(Duration::from_millis(random.below(20_000))),
             _ => When::Step(random.below(FAULT_STEP_MAX)),
         };
-        if !(stops && matches!(fault, Fault::Hush(_) | Fault::Cut(_))) {
+        if !(stops && matches!(fault, Fault::Hush(_) | Fault::Cut(_) | Fault::HalfOpen(..))) {
             session = session.fault(when, fault);
         }
     }
@@ -139,7 +140,7 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
 fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
     let agent = random_agent(random, n);
     let rank = random_rank(random, n_tasks);
-    match random.below(12) {
+    match random.below(19) {
         0 | 1 => Fault::Crash(agent),
         2 => Fault::Crash(AgentId::HEAD),
         3 => Fault::KillKeeper(agent),
@@ -150,6 +151,12 @@ fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
         8 => Fault::UserSignal(*random.pick(&[Signal::INT, Signal::TERM, Signal::USR1])),
         9 => Fault::UserSignal(Signal::TSTP),
         10 => Fault::Hush(agent),
+        11 => Fault::HalfOpen(agent, *random.pick(&[LinkEnd::Parent, LinkEnd::Child])),
+        12 | 13 => Fault::Partition(agent, Duration::from_millis(random.below(20_000))),
+        14 => Fault::SlowLink(agent, Duration::from_millis(random.below(500))),
+        15 => Fault::Duplicate(agent, *random.pick(&[Twin::Silent, Twin::Hello])),
+        16 => Fault::Slow(agent, Duration::from_micros(random.below(20_000))),
+        17 => Fault::PauseTask(rank, Duration::from_millis(random.below(20_000))),
         _ => Fault::CloseOutput(Stream::Stdout),
     }
 }

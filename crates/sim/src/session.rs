@@ -29,6 +29,8 @@ pub struct Session {
     pub(crate) seed: u64,
     pub(crate) faults: Vec<(When, Fault)>,
     pub(crate) input_bytes: u64,
+    /// Every message goes through the wire's codec.
+    pub(crate) encodes: bool,
     /// Tasks that fail do not end the others.
     pub(crate) goes_on: bool,
     /// The session's end at the latest, whatever happens.
@@ -86,6 +88,7 @@ impl Session {
                 heartbeat_ms: 2_000,
                 link_timeout_ms: 8_000,
             },
+            encodes: false,
             goes_on: false,
             grace: Duration::from_secs(1),
             join_timeout: None,
@@ -191,6 +194,12 @@ impl Session {
         Session { input_bytes, ..self }
     }
 
+    /// Every message is encoded and decoded on its way, and must come out as it was.
+    #[must_use]
+    pub fn encoded(self) -> Session {
+        Session { encodes: true, ..self }
+    }
+
     /// Tasks that fail do not end the others.
     #[must_use]
     pub fn on_failure_continue(self) -> Session {
@@ -292,12 +301,17 @@ impl Session {
     pub(crate) fn orphan_time(&self) -> Duration {
         let silence = |fault: &Fault| match *fault {
             Fault::Cut(_) => self.link_timeout(),
-            Fault::Hush(_) => self.silence_max(),
+            Fault::Hush(_) | Fault::HalfOpen(..) => self.silence_max(),
+            Fault::Partition(_, time) => self.silence_max().max(self.link_timeout()) + time,
+            Fault::SlowLink(_, time) => 4 * time,
+            Fault::Slow(_, time) => 100 * time,
             Fault::Pause(_, time) => self.silence_max() + time,
             Fault::Crash(_)
             | Fault::KillKeeper(_)
             | Fault::KillShell(_)
             | Fault::KillTask(_)
+            | Fault::Duplicate(..)
+            | Fault::PauseTask(..)
             | Fault::UserSignal(_)
             | Fault::CloseOutput(_) => Duration::ZERO,
         };
@@ -331,7 +345,22 @@ impl Session {
     /// Whether some agent is to hang for longer than the end of a job waits for it.
     pub(crate) fn has_long_pause(&self) -> bool {
         const PATIENCE: Duration = Duration::from_secs(3);
-        let is_long = |fault: &Fault| matches!(fault, Fault::Pause(_, time) if *time >= PATIENCE);
+        let is_long = |fault: &Fault| match fault {
+            Fault::Pause(_, time) | Fault::Partition(_, time) => *time >= PATIENCE,
+            Fault::SlowLink(_, time) => 4 * *time >= PATIENCE,
+            Fault::Slow(_, time) => 100 * *time >= PATIENCE,
+            Fault::Crash(_)
+            | Fault::KillKeeper(_)
+            | Fault::KillShell(_)
+            | Fault::KillTask(_)
+            | Fault::Cut(_)
+            | Fault::Hush(_)
+            | Fault::HalfOpen(..)
+            | Fault::Duplicate(..)
+            | Fault::PauseTask(..)
+            | Fault::UserSignal(_)
+            | Fault::CloseOutput(_) => false,
+        };
         self.faults.iter().any(|(_, fault)| is_long(fault))
     }
 
