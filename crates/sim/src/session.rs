@@ -374,8 +374,13 @@ impl Session {
         self.tasks.iter().sum()
     }
 
-    pub(crate) fn script_of(&self, rank: Rank) -> &Script {
-        self.scripts.get(&rank).unwrap_or(&self.script)
+    /// What every task does that has no script of its own.
+    pub(crate) fn script_of_all(&self) -> &Script {
+        &self.script
+    }
+
+    pub(crate) fn own_script(&self, rank: Rank) -> Option<&Script> {
+        self.scripts.get(&rank)
     }
 
     pub(crate) fn shell_plan(&self, agent: AgentId, attempt: u32) -> ShellPlan {

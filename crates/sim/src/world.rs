@@ -37,6 +37,7 @@ use crate::machines::Machines;
 use crate::process::{Process, ProcessId};
 use crate::queue::Queue;
 use crate::report::{Failure, Report};
+use crate::script::Step;
 use crate::session::Session;
 use crate::shell::{Shell, ShellId};
 
@@ -63,6 +64,9 @@ pub(crate) struct World<'a> {
     step_faults: Vec<(u64, Fault)>,
     log: Log<'a>,
     kvsname: Rc<str>,
+    n_tasks: u32,
+    /// What tasks do that have no script of their own.
+    script: Rc<[Step]>,
     /// The head's output: when its reader is free, what waits for it, which streams are closed.
     reader_free_at: Time,
     unwritten: u64,
@@ -171,6 +175,8 @@ impl World<'_> {
             step_faults: Vec::new(),
             log,
             kvsname,
+            n_tasks: session.n_tasks(),
+            script: session.script_of_all().steps(),
             reader_free_at: Time::ZERO,
             unwritten: 0,
             closed_outputs: [false; 2],

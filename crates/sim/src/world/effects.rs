@@ -11,6 +11,7 @@ use crate::link::transfer_time;
 use crate::log::kind_hash;
 use crate::pattern;
 use crate::process::{End, ProcessId};
+use crate::script::Script;
 use crate::task::{Task, Wait};
 
 /// The most that a driver reads at once.
@@ -60,9 +61,10 @@ impl World<'_> {
             let result = Err((errno, "execve".into()));
             return self.tell_soon(id, Input::Spawned { job, rank, result });
         }
-        let script = self.session.script_of(rank).steps();
+        let own = self.session.own_script(rank).map(Script::steps);
+        let script = own.unwrap_or_else(|| self.script.clone());
         let kvsname = self.kvsname.clone();
-        let task = Task::new(rank, self.session.n_tasks(), kvsname, script, spawn.stdin);
+        let task = Task::new(rank, self.n_tasks, kvsname, script, spawn.stdin);
         let task = Box::new(task);
         if self.processes[id.0].tasks.insert(rank, task).is_some() {
             self.checker.violate(format!("rank {rank} was launched twice"));
