@@ -171,7 +171,7 @@ impl World<'_> {
             running: 0,
             links: Vec::new(),
             shells: Vec::new(),
-            checker: Checker::new(session.n_tasks()),
+            checker: Checker::new(session.n, session.n_tasks()),
             step_faults: Vec::new(),
             log,
             kvsname,
@@ -298,6 +298,8 @@ impl World<'_> {
         }
         while let Some(event) = self.processes[id.0].engine.poll_event() {
             log!(self, "agent {} tells {event:?}", self.processes[id.0].agent);
+            let agent = self.processes[id.0].agent;
+            self.checker.refer(|reference| reference.on_event(agent, &event));
             if id == ProcessId::HEAD {
                 self.checker.report.events.push((self.now, event));
             }

@@ -65,10 +65,9 @@ impl World<'_> {
         let script = own.unwrap_or_else(|| self.script.clone());
         let kvsname = self.kvsname.clone();
         let task = Task::new(rank, self.n_tasks, kvsname, script, spawn.stdin);
-        let task = Box::new(task);
-        if self.processes[id.0].tasks.insert(rank, task).is_some() {
-            self.checker.violate(format!("rank {rank} was launched twice"));
-        }
+        self.processes[id.0].tasks.insert(rank, Box::new(task));
+        let agent = self.processes[id.0].agent;
+        self.checker.refer(|reference| reference.launch(agent, rank));
         let &Cpu { spawn_us, exec_us, .. } = self.machines.cpu();
         let spawned = self.work(id, self.now, spawn_us);
         let runs = self.machines.work(self.processes[id.0].agent, spawned, exec_us);
