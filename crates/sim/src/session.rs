@@ -333,7 +333,8 @@ impl Session {
 
     /// Whether nothing is to keep an agent from joining.
     pub(crate) fn starts_work(&self) -> bool {
-        self.shells.is_empty() && self.join_timeout.is_none()
+        let is_timely = self.join_timeout.is_none() && self.calibration.is_even(self.n);
+        self.shells.is_empty() && is_timely
     }
 
     /// Whether no shell is to end by itself once it has started an agent. Over a fast link such an
