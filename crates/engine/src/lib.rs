@@ -15,6 +15,7 @@ mod head;
 mod outcome;
 
 mod children;
+mod handout;
 mod ending;
 mod job;
 mod joining;
@@ -24,6 +25,7 @@ pub mod tree;
 
 mod child;
 mod names;
+mod pace;
 mod rng;
 
 pub use config::{AgentConfig, HeadConfig, LinkId, StartId};
