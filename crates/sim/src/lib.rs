@@ -5,6 +5,7 @@
 
 mod checker;
 mod fault;
+mod holders;
 mod link;
 mod pattern;
 mod process;

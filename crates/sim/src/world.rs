@@ -33,6 +33,7 @@ use wire::{Message, Stream};
 
 use crate::checker::Checker;
 use crate::fault::{Fault, When};
+use crate::holders::Holders;
 use crate::link::Link;
 use crate::process::{Process, ProcessId};
 use crate::queue::Queue;
@@ -61,6 +62,7 @@ pub(crate) struct World<'a> {
     links: Vec<Link>,
     shells: Vec<Shell>,
     checker: Checker,
+    holders: Holders,
     /// Faults by step, the next one last.
     step_faults: Vec<(u64, Fault)>,
     log: Option<VecDeque<String>>,
@@ -152,6 +154,7 @@ impl World<'_> {
             links: Vec::new(),
             shells: Vec::new(),
             checker: Checker::new(session.n_tasks()),
+            holders: Holders::new(session.n),
             step_faults: Vec::new(),
             log: keeps_log.then(VecDeque::new),
             kvsname,
@@ -176,7 +179,10 @@ impl World<'_> {
         }
         self.queue.push(Time::ZERO + self.session.time_max, Happening::MustBeOver);
         self.step_faults.sort_by_key(|&(step, _)| std::cmp::Reverse(step));
-        let engine = Engine::head(self.now, self.session.head_config());
+        let mut engine = Engine::head(self.now, self.session.head_config());
+        if self.session.tells_started {
+            engine.expect_started();
+        }
         self.add_process(Process::new(AgentId::HEAD, engine, None));
     }
 

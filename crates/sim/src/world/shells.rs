@@ -22,6 +22,9 @@ impl World<'_> {
         let agents: Vec<AgentId> = start.agents.iter().map(|&(agent, _)| agent).collect();
         for &agent in &agents {
             *self.checker.report.starts.entry(agent).or_default() += 1;
+            if let Some(words) = self.holders.start(id, agent) {
+                self.checker.violate(words);
+            }
         }
         let first = agents.first().copied().unwrap_or_default();
         let plan = self.session.shell_plan(first, start.attempt);
@@ -46,8 +49,13 @@ impl World<'_> {
     fn begin_shell(&mut self, id: ProcessId, shell: ShellId, plan: ShellPlan) {
         let costs = self.session.costs;
         let process = &mut self.processes[id.0];
-        process.starts_free_at = process.starts_free_at.max(self.now) + costs.gap;
+        let gap = self.session.gap_of(process.agent);
+        process.starts_free_at = process.starts_free_at.max(self.now) + gap;
         let ready = process.starts_free_at + costs.latency;
+        if self.session.tells_started {
+            let started = Input::Started(self.shells[shell.0].start);
+            self.queue.push(process.starts_free_at, Happening::Input(id, started));
+        }
         match plan {
             ShellPlan::Works | ShellPlan::Fails(_) | ShellPlan::EndsEarly | ShellPlan::Mute => {
                 self.queue.push(ready, Happening::ShellReady(shell));
@@ -90,7 +98,10 @@ impl World<'_> {
     fn bring_up(&mut self, id: ShellId, connects: bool) {
         for agent in self.shells[id.0].agents.clone() {
             let process = ProcessId(self.processes.len());
-            let engine = Engine::agent(self.now, self.agent_config(id, agent, process));
+            let mut engine = Engine::agent(self.now, self.agent_config(id, agent, process));
+            if self.session.tells_started {
+                engine.expect_started();
+            }
             log!(self, "agent {agent} exists");
             self.shells[id.0].started.push(process);
             self.add_process(Process::new(agent, engine, Some(id)));
