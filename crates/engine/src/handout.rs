@@ -220,7 +220,7 @@ impl Engine {
 
     /// Asks the parent for work, once, when somebody here or below is free and nothing is left.
     fn ask_for_work(&mut self) {
-        let own = u32::from(self.room() > 0);
+        let own = u32::from(self.room() > 0 && self.may_start());
         let is_head = self.is_head();
         let Some(handout) = &mut self.handout else { return };
         let below: u32 = handout.hungry.iter().map(|&(_, free)| free).sum();

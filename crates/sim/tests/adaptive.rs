@@ -48,7 +48,7 @@ impl Case {
         let usual = (Duration::from_millis(latency), Duration::from_millis(gap));
         let all = n as usize + 1;
         let mut case = Case { usual, latencies: vec![usual.0; all], gaps: vec![usual.1; all] };
-        let random = &mut Random::new(7, u64::from(n));
+        let random = &mut Random::new(std::env::var("S").map_or(7, |s| s.parse().unwrap()), u64::from(n));
         for agent in 1..all {
             match hosts {
                 Hosts::Alike => {}
@@ -107,7 +107,7 @@ impl Case {
     }
 
     fn session(&self) -> Session {
-        let (latency, gap) = self.usual;
+        let (_, gap) = self.usual;
         let session = Session::of(self.n()).tree("adaptive").costs(|costs| {
             (costs.latency, costs.gap, costs.link) = (Duration::ZERO, gap, LINK);
         });
@@ -132,7 +132,7 @@ fn time_of(report: &Report) -> Duration {
 #[ignore = "prints the table of docs/trees.md"]
 fn table() {
     println!("| hosts | L, G | n | best fixed | s | adaptive | ratio | untold | ratio | MoreWork | Work |");
-    for hosts in HOSTS {
+    for hosts in HOSTS.into_iter().filter(|h| std::env::var("H").is_ok_and(|v| v==format!("{h:?}"))) {
         for costs in COSTS {
             for n in [16, 64, 256, 1_000] {
                 let case = Case::new(n, costs, hosts);
