@@ -65,8 +65,8 @@ impl Handout {
         self.unstarted.extend(below.iter().map(AgentId).zip(names));
     }
 
-    /// How many hosts to give where `free` agents wait. All who are up, and all who are on their
-    /// way (`in_flight`), shall get their part of the rest twice.
+    /// How many hosts to give where `free` agents wait: half of their part of the rest, when all who
+    /// are up and all who are on their way (`in_flight`) get one.
     fn share(&self, free: u32, in_flight: usize) -> usize {
         let left = self.unstarted.len() as u64;
         let workers = 1 + self.joined + in_flight as u64;
@@ -156,11 +156,11 @@ impl Engine {
 
     /// Gives a child that has just joined its first work.
     pub(crate) fn first_share(&mut self, agent: AgentId) {
-        let in_flight = self.starts_in_flight();
         let Some(handout) = &mut self.handout else { return };
         let Some(child) = self.children.get_mut(&agent) else { return };
         handout.pace.on_joined(self.now, child.first_start);
-        let share = handout.share(1, in_flight);
+        // How fast it is will be known when it asks for more.
+        let share = handout.unstarted.len().min(1);
         (child.below, child.names) = handout.take(share);
         child.tree = handout.pace.tree();
         if child.below.is_empty() {
@@ -251,7 +251,8 @@ impl Engine {
     /// When the next start is due, if time is what it waits for.
     pub(crate) fn start_due(&self) -> Option<Time> {
         let handout = self.handout.as_ref().filter(|_| self.ending.is_none())?;
-        let is_waiting = !self.waiting.is_empty() || !handout.unstarted.is_empty();
+        let has_some = !self.waiting.is_empty() || !handout.unstarted.is_empty();
+        let is_waiting = has_some || !(handout.asked || self.is_head());
         handout.pace.due(self.now).filter(|_| is_waiting)
     }
 

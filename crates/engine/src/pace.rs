@@ -11,7 +11,7 @@ use core::time::Duration;
 use model::{Time, Tree};
 
 /// Joins after which a gap counts as measured.
-const JOINS_MIN: u32 = 3;
+const JOINS_MIN: u32 = 2;
 
 /// When the next start may be made.
 #[derive(Debug)]
@@ -81,9 +81,10 @@ impl Pace {
         let took = now.since(first_start);
         if self.joins == 1 {
             self.first_join = now;
+            let usual = self.gap.mul_f64(took.as_secs_f64() / self.latency.as_secs_f64());
             self.latency = took;
             // A start that is over this soon can't have kept its host for longer.
-            self.gap = self.gap.min(took / 4);
+            self.gap = self.gap.max(usual).min(took / 4);
         }
         self.latency = self.latency.min(took);
         if self.joins >= JOINS_MIN && !self.told {
