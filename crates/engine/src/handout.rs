@@ -8,8 +8,10 @@
 //!
 //! A host that has not been started is held by one agent at any time: by whoever was given it last.
 //! Nothing is given back, so a share must be small: a part of what is left that shrinks as that
-//! runs out ([`Handout::share`]). It costs two messages for some hosts, and every agent asks once in
-//! vain at most: who has asked is told when there is something, and only then.
+//! runs out ([`Handout::share`]). That is two messages for every few hosts, and one in vain from
+//! each agent at the most: who has asked is told when there is something, and only then.
+//!
+//! When hosts are alike, this is the greedy tree: everybody who is up starts others all the time.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -36,7 +38,7 @@ const SHARE_MAX: u64 = 4;
 pub(crate) struct Handout {
     /// Agents that nobody has started, with the names of their hosts.
     unstarted: VecDeque<(AgentId, String)>,
-    /// Children that wait for work, and how many agents are free there.
+    /// Children that wait for work, the longest first, and how many agents are free there.
     hungry: VecDeque<(AgentId, u32)>,
     /// Whether the parent knows that we wait for work.
     asked: bool,
@@ -108,8 +110,9 @@ impl Engine {
             if agents.is_empty() {
                 break;
             }
+            let in_flight = self.starts_in_flight();
             if let Some(handout) = &mut self.handout {
-                handout.pace.on_start(self.now);
+                handout.pace.on_start(self.now, in_flight);
             }
             self.start(agents);
         }
@@ -176,7 +179,7 @@ impl Engine {
         handout.hungry.retain(|&(other, _)| other != agent);
         handout.hungry.push_back((agent, free.max(1)));
         self.feed();
-        self.ask_for_work();
+        self.start_waiting();
     }
 
     /// Handles that the parent gives more work.
@@ -196,7 +199,7 @@ impl Engine {
         }
         self.start_free();
         self.feed();
-        self.ask_for_work();
+        self.start_free();
     }
 
     /// Gives to the children that wait, the longest first, as long as there is something.
@@ -223,8 +226,8 @@ impl Engine {
         let own = u32::from(self.room() > 0 && self.may_start());
         let is_head = self.is_head();
         let Some(handout) = &mut self.handout else { return };
-        let below: u32 = handout.hungry.iter().map(|&(_, free)| free).sum();
-        let free = own + below;
+        let below = handout.hungry.iter().map(|&(_, free)| free);
+        let free = below.fold(own, u32::saturating_add);
         if is_head || handout.asked || !handout.unstarted.is_empty() || free == 0 {
             return;
         }
@@ -256,11 +259,11 @@ impl Engine {
         handout.pace.due(self.now).filter(|_| is_waiting)
     }
 
-    /// How many children this member is likely to have in the end.
+    /// How many children this member may have in the end. An agent can't know what it will get.
     pub(crate) fn children_expected(&self) -> usize {
-        let held = self.handout.as_ref().map_or(0, |handout| handout.unstarted.len());
-        let room = if held == 0 { 0 } else { self.room() };
-        self.children.len() + held.min(room)
+        let Some(handout) = &self.handout else { return self.children.len() };
+        let more = if self.is_head() { handout.unstarted.len() } else { usize::MAX };
+        self.children.len() + more.min(self.room())
     }
 
     /// Counts agents of a child's subtree as workers.
