@@ -140,6 +140,8 @@ fn table() {
                 let told = case.session().run();
                 let blind = case.session().blind().run();
                 let ratio = |report: &Report| time_of(report).as_secs_f64() / best.as_secs_f64();
+                let default = case.fixed(default_tree(u64::from(n), Tree::ASSUMED_LATENCY, Tree::ASSUMED_GAP));
+                print!("{:.2} ", default.as_secs_f64() / best.as_secs_f64());
                 println!(
                     "| {hosts:?} | {costs:?} | {n} | {tree} | {:.3} | {:.3} | {:.2}{} | {:.3} | {:.2}{} | {} | {} |",
                     best.as_secs_f64(),
