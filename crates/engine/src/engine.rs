@@ -230,7 +230,10 @@ impl Engine {
         let ending = self.ending.as_ref().map(|ending| ending.give_up_at);
         let tick = self.ticker.as_ref().map(Ticker::next);
         let start = self.start_due();
-        [above, children, job, ending, tick, start, self.joining.tell_at].into_iter().flatten().min()
+        [above, children, job, ending, tick, start, self.joining.tell_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The next thing to do. Call until `None` after every `handle` and `on_time`.

@@ -15,8 +15,8 @@ mod head;
 mod outcome;
 
 mod children;
-mod handout;
 mod ending;
+mod handout;
 mod job;
 mod joining;
 

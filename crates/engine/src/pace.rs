@@ -164,7 +164,10 @@ mod tests {
             pace.on_joined(at(1_028 + join * 40), at(join * 7));
         }
         let gap = pace.tree();
-        assert!(matches!(gap, Tree::Adaptive { gap, .. } if gap > ms(36) && gap < ms(44)), "{gap:?}");
+        assert!(
+            matches!(gap, Tree::Adaptive { gap, .. } if gap > ms(36) && gap < ms(44)),
+            "{gap:?}"
+        );
         assert_eq!(pace.in_flight_max(), usize::MAX);
     }
 
