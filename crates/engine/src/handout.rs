@@ -38,7 +38,7 @@ const SHARE_MAX: u64 = 4;
 pub(crate) struct Handout {
     /// Agents that nobody has started, with the names of their hosts.
     unstarted: VecDeque<(AgentId, String)>,
-    /// Children that wait for work, the longest first, and how many agents are free there.
+    /// Children that wait for work, the longest first, and how many agents are to get some there.
     hungry: VecDeque<(AgentId, u32)>,
     /// Whether the parent knows that we wait for work.
     asked: bool,
@@ -67,7 +67,7 @@ impl Handout {
         self.unstarted.extend(below.iter().map(AgentId).zip(names));
     }
 
-    /// How many hosts to give where `free` agents wait: half of their part of the rest, when all who
+    /// How many hosts to give for `free` agents: half of their part of the rest, when all who
     /// are up and all who are on their way (`in_flight`) get one.
     fn share(&self, free: u32, in_flight: usize) -> usize {
         let left = self.unstarted.len() as u64;
@@ -171,7 +171,7 @@ impl Engine {
         }
     }
 
-    /// Handles that agents of a child's subtree are free.
+    /// Handles that a child's subtree has nobody left to start.
     pub(crate) fn on_more_work(&mut self, agent: AgentId, free: u32) {
         let Some(handout) = &mut self.handout else {
             return self.child_misbehaved(agent, "it asked for work in a planned tree");
@@ -228,11 +228,13 @@ impl Engine {
         let Some(handout) = &mut self.handout else { return };
         let below = handout.hungry.iter().map(|&(_, free)| free);
         let free = below.fold(own, u32::saturating_add);
+        // Who works below is free soon, and then shall not have to ask all the way up.
+        let working = u32::try_from(handout.joined).unwrap_or(u32::MAX);
         if is_head || handout.asked || !handout.unstarted.is_empty() || free == 0 {
             return;
         }
         handout.asked = true;
-        self.up(Message::MoreWork(free));
+        self.up(Message::MoreWork(free.max(working)));
     }
 
     /// Handles that the driver's host is free for another start.

@@ -1,6 +1,7 @@
 //! Who is to start whom: every agent is held by one process at any time, and started by that one.
 
 use model::{AgentId, IdSet};
+use wire::Message;
 
 use crate::process::ProcessId;
 
@@ -16,8 +17,23 @@ impl Holders {
         Holders { held: (0..=n).map(|_| (ProcessId::HEAD, false)).collect() }
     }
 
-    /// A process makes another responsible for these. Returns what is wrong with that.
-    pub(crate) fn give(&mut self, from: ProcessId, to: ProcessId, ids: &IdSet) -> Option<String> {
+    /// A message may make one process responsible instead of another. Returns what is wrong with it.
+    pub(crate) fn hand_over(
+        &mut self,
+        from: ProcessId,
+        to: ProcessId,
+        message: &Message,
+    ) -> Option<String> {
+        if let Message::Welcome(welcome) = message {
+            self.give(from, to, &welcome.below)
+        } else if let Message::Work(work) = message {
+            self.give(from, to, &work.below)
+        } else {
+            None
+        }
+    }
+
+    fn give(&mut self, from: ProcessId, to: ProcessId, ids: &IdSet) -> Option<String> {
         for id in ids.iter() {
             let Some(held) = self.held.get_mut(id as usize) else {
                 return Some(format!("agent {id} is given away, and there is none"));

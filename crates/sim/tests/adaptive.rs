@@ -185,9 +185,27 @@ fn many_random_sessions_with_an_adaptive_tree_keep_what_is_promised() {
 
 #[test]
 #[ignore = "prints the table of docs/trees.md"]
+#[expect(clippy::print_stdout, reason = "its purpose")]
 fn the_table_of_the_documentation() {
     for hosts in HOSTS {
-        println!("\n{HEADING}");
+        for costs @ (latency, gap) in COSTS {
+            print!("| {hosts:?} | {latency}, {gap} |");
+            for n in SIZES {
+                let row = Row::of(hosts, costs, n);
+                let entries = [&row.told, &row.untold, &row.default];
+                let ratios = entries.map(|entry| format!("{:.2}", entry.ratio));
+                print!(" {} · {} |", row.seconds(), ratios.join(" "));
+            }
+            println!();
+        }
+    }
+}
+
+#[test]
+#[ignore = "prints all that is behind the table"]
+#[expect(clippy::print_stdout, reason = "its purpose")]
+fn all_times() {
+    for hosts in HOSTS {
         for costs in COSTS {
             for n in SIZES {
                 println!("{}", Row::of(hosts, costs, n));
@@ -196,12 +214,7 @@ fn the_table_of_the_documentation() {
     }
 }
 
-const HEADING: &str = "\
-| hosts | L, G | n | best fixed tree | s | adaptive, told | against it | untold | against it | \
-default | against it | asked | given |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |";
-
-/// One line of the table: means over the draws.
+/// What one case comes to: means over the draws.
 struct Row {
     hosts: Hosts,
     costs: (u64, u64),
@@ -226,7 +239,7 @@ impl Row {
         let cases: Vec<Case> = (0..draws).map(|draw| Case::new(n, costs, hosts, draw)).collect();
         let fixed = |tree: Tree| mean(cases.iter().map(|case| case.fixed(tree)));
         let timed = fixed_trees(n, cases[0].usual).into_iter().map(|tree| (tree, fixed(tree)));
-        let best = timed.min_by_key(|&(_, time)| time).unwrap();
+        let best = timed.min_by_key(|&(_, time)| time).expect("there are trees");
         let entry =
             |time: Duration| Entry { time, ratio: time.as_secs_f64() / best.1.as_secs_f64() };
         let told: Vec<Report> = cases.iter().map(|case| case.session().run()).collect();
@@ -247,21 +260,23 @@ impl Row {
     }
 }
 
+impl Row {
+    /// The time of the best fixed tree.
+    fn seconds(&self) -> String {
+        seconds(self.best.1)
+    }
+}
+
 impl std::fmt::Display for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (latency, gap) = self.costs;
-        let (tree, time) = self.best;
-        write!(
-            f,
-            "| {:?} | {latency}, {gap} | {} | {tree} | {}",
-            self.hosts,
-            self.n,
-            seconds(time)
-        )?;
-        for entry in [&self.told, &self.untold, &self.default] {
-            write!(f, " | {} | {:.2}", seconds(entry.time), entry.ratio)?;
+        let Row { hosts, costs: (latency, gap), n, best, .. } = self;
+        write!(f, "{hosts:?}, {latency}/{gap}, {n}: {} in {}", best.0, self.seconds())?;
+        for (name, entry) in
+            [("told", &self.told), ("untold", &self.untold), ("default", &self.default)]
+        {
+            write!(f, ", {name} {} ({:.2})", seconds(entry.time), entry.ratio)?;
         }
-        write!(f, " | {} | {} |", self.asked, self.given)
+        write!(f, ", {} asked, {} given", self.asked, self.given)
     }
 }
 
@@ -334,7 +349,8 @@ impl Case {
 fn fixed_trees(n: u32, (latency, gap): (Duration, Duration)) -> Vec<Tree> {
     let is_small = u64::from(n) <= DEFAULT_CHILDREN_MAX;
     let mut trees: Vec<Tree> = (2..=64).map(Tree::Kary).collect();
-    trees.extend([Tree::Binomial, Tree::TwoLevel]);
+    trees.push(Tree::Binomial);
+    trees.extend((n <= 4_096).then_some(Tree::TwoLevel));
     trees.extend([latency, latency + 3 * LINK].map(|level| default_tree(n.into(), level, gap)));
     trees.extend(is_small.then_some(Tree::Flat));
     trees.extend((n <= 16).then_some(Tree::Chain));
@@ -346,7 +362,7 @@ fn session(n: u32) -> Session {
 }
 
 fn mean(times: impl ExactSizeIterator<Item = Duration>) -> Duration {
-    let count = u32::try_from(times.len()).unwrap();
+    let count = u32::try_from(times.len()).expect("few draws");
     times.sum::<Duration>() / count
 }
 
@@ -360,5 +376,5 @@ fn pareto(random: &mut Random) -> f64 {
 }
 
 fn time_of(report: &Report) -> Duration {
-    report.welcomed_at.unwrap().since(Time::ZERO)
+    report.welcomed_at.expect("all are welcomed").since(Time::ZERO)
 }

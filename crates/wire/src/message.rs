@@ -102,7 +102,7 @@ pub enum Message {
     /// Down: the front end is about to be stopped (true) or goes on (false); meanwhile nobody
     /// above sends heartbeats.
     Suspend(bool),
-    /// Up: so many agents of this subtree are free and have nobody left to start.
+    /// Up: this subtree has nobody left to start, and so many agents that can start some.
     MoreWork(u32),
     /// Down: more agents for the child to start.
     Work(Box<Work>),

@@ -41,13 +41,7 @@ impl World<'_> {
         let link = &mut self.links[index(link_id)];
         let end = link.end_of(id);
         let kind = message_kind(message);
-        let given = match message {
-            Message::Welcome(welcome) => Some(&welcome.below),
-            Message::Work(work) => Some(&work.below),
-            _ => None,
-        };
-        let wrong = given.and_then(|ids| self.holders.give(id, link.ends[1 - end], ids));
-        if let Some(words) = wrong {
+        if let Some(words) = self.holders.hand_over(id, link.ends[1 - end], message) {
             self.checker.violate(words);
         }
         if link.is_closed[end] {
