@@ -14,12 +14,12 @@ use wire::{
     Channel, ChannelError, Established, Frame, FrameError, Handshake, Inbox, Message, Outbox,
 };
 
-use crate::reactor::{Reactor, Shared, Watched};
+use crate::reactor::{READ_BYTES, Reactor, Shared, Watched};
 use crate::source::Source;
 
-/// Sealed bytes that are made for one write: a record, so that the cipher runs well and a link that
-/// is stuck holds little.
-const SEALED_BYTES: usize = 64 * 1024;
+/// Sealed bytes that are made for one write: as much as the peer reads at once, so that a flood
+/// wakes it once for four records. A link that is stuck holds no more.
+const SEALED_BYTES: usize = READ_BYTES;
 
 /// The kernel's probes on an idle link, so that a cut one is noticed while nobody has anything to
 /// say and no process wakes for it.
