@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use model::Time;
 use proto::Event;
-use wire::Message;
+use wire::{Message, Stats};
 
 use crate::Effect;
 use crate::child::Child;
@@ -56,7 +56,7 @@ impl Engine {
         if self.over {
             return;
         }
-        let stats = core::mem::take(&mut self.stats);
+        let mut stats = core::mem::take(&mut self.stats);
         self.events.push_back(Event::Over);
         match &mut self.above {
             Above::Head(head) => {
@@ -65,7 +65,10 @@ impl Engine {
             }
             Above::Parent { link, .. } => {
                 let link = *link;
-                self.send(vec![link], Message::Bye(Box::new(stats)));
+                // Its own size, as it is before it is counted.
+                stats.bytes[Phase::End as usize] += wire::encoded_len(&bye(&stats)) as u64;
+                stats.messages[Phase::End as usize] += 1;
+                self.send(vec![link], bye(&stats));
                 self.effects.push_back(Effect::Close(link));
                 self.effects.push_back(Effect::Exit(0));
             }
@@ -87,4 +90,8 @@ impl Engine {
         self.effects.push_back(Effect::Abandon { code, words });
         self.over = true;
     }
+}
+
+fn bye(stats: &Stats) -> Message {
+    Message::Bye(Box::new(stats.clone()))
 }

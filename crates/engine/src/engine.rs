@@ -348,16 +348,14 @@ impl Engine {
                 self.tell_children(Message::JoinDeadline);
                 self.give_up_joining();
             }
-            Message::Launch(job) => {
-                self.tell_children(Message::Launch(job));
-                self.launch(job);
-            }
+            Message::Launch(job) => self.launch(job),
             Message::Release { job: _, fence, payload } => self.on_release(fence, payload),
             Message::Signal(job, signal) => {
                 self.tell_children(Message::Signal(job, signal));
                 self.signal_tasks(job, signal);
             }
             Message::Stop { job, grace_ms } => {
+                self.phase = Phase::End;
                 self.tell_children(Message::Stop { job, grace_ms });
                 self.stop_job(Duration::from_millis(u64::from(grace_ms)));
             }

@@ -185,12 +185,14 @@ impl Job {
 }
 
 impl Engine {
+    /// Passes the order on and obeys it; all that is sent for it counts as the launch's.
     pub(crate) fn launch(&mut self, job: JobId) {
         let Some(own) = self.job.as_mut().filter(|own| own.id() == job && !own.launched) else {
             return;
         };
         own.launched = true;
         self.phase = Phase::Launch;
+        self.tell_children(Message::Launch(job));
         if !self.is_head() {
             self.events.push_back(Event::Launched(job));
         }
