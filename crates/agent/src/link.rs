@@ -5,7 +5,7 @@ use std::mem;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use engine::{Input, LinkId};
+use engine::{Input, LinkEnd, LinkId};
 use model::{AgentId, Time};
 use os::net::{self, LinkTimes};
 use os::stream::{self, WriteOutcome};
@@ -308,12 +308,38 @@ impl Link {
 }
 
 impl LinkError {
-    /// Whether the peer broke the protocol.
-    pub(crate) fn is_misbehaviour(&self) -> bool {
+    /// Whether it was the peer, the network, or the peer's mistake.
+    pub(crate) fn end(&self) -> LinkEnd {
         match self {
-            LinkError::Closed | LinkError::Io(_) | LinkError::Unsendable(_) => false,
-            LinkError::Channel(_) | LinkError::Frame(_) => true,
+            LinkError::Io(error) if is_of_network(error) => LinkEnd::Cut,
+            LinkError::Closed | LinkError::Io(_) | LinkError::Unsendable(_) => LinkEnd::Closed,
+            LinkError::Channel(_) | LinkError::Frame(_) => LinkEnd::Misbehaved,
         }
+    }
+
+    /// What more there is to say for the user than [`LinkError::end`] says: the system's words for
+    /// the usual ends do not.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            LinkError::Closed => String::new(),
+            LinkError::Io(error) if error.kind() == io::ErrorKind::ConnectionReset => String::new(),
+            LinkError::Io(error) if error.kind() == io::ErrorKind::TimedOut => String::new(),
+            LinkError::Io(_)
+            | LinkError::Channel(_)
+            | LinkError::Frame(_)
+            | LinkError::Unsendable(_) => self.to_string(),
+        }
+    }
+}
+
+/// Whether the kernel gave a connection up of its own: no peer has closed it.
+fn is_of_network(error: &io::Error) -> bool {
+    match error.kind() {
+        io::ErrorKind::TimedOut
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::NetworkDown => true,
+        _ => false,
     }
 }
 

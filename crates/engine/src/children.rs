@@ -13,11 +13,14 @@ use core::time::Duration;
 
 use model::{AgentId, IdSet, StatusRuns};
 use proto::{Event, Grants, Silence};
-use wire::{AgentLoss, Hello, LossCause, Message, StartCause, StartFailure, Stats, Welcome};
+use wire::{
+    AgentLoss, Hello, LossCause, Message, ShellFailureKind, StartCause, StartFailure, Stats,
+    Welcome,
+};
 
 use crate::child::{Child, ChildState, Failure, back_off};
 use crate::engine::Engine;
-use crate::{Effect, LinkId, Start, StartId, names};
+use crate::{Effect, LinkEnd, LinkId, Start, StartId, names};
 
 /// How long the other of link and shell may take to explain why the first is gone.
 const EXPLAIN_MAX: Duration = Duration::from_millis(200);
@@ -144,13 +147,7 @@ impl Engine {
                     self.fail(agent, Failure { cause, words: words.clone() });
                 }
                 ChildState::Up => {
-                    let cause = match cause {
-                        StartCause::Shell(_, status) => LossCause::Shell(status),
-                        StartCause::NoShell(_)
-                        | StartCause::Silent
-                        | StartCause::Deadline
-                        | StartCause::Parent(_) => LossCause::LinkClosed,
-                    };
+                    let cause = shell_loss(cause).unwrap_or(LossCause::LinkClosed);
                     child.state = ChildState::Losing {
                         cause,
                         words: words.clone(),
@@ -158,8 +155,8 @@ impl Engine {
                     };
                 }
                 ChildState::Losing { cause: told, words: said, .. } => {
-                    if let (LossCause::LinkClosed, StartCause::Shell(_, status)) = (*told, cause) {
-                        *told = LossCause::Shell(status);
+                    if let (LossCause::LinkClosed, Some(cause)) = (*told, shell_loss(cause)) {
+                        *told = cause;
                     }
                     if !words.is_empty() {
                         said.clone_from(&words);
@@ -299,9 +296,10 @@ impl Engine {
         &mut self,
         agent: AgentId,
         link: LinkId,
-        misbehaved: bool,
+        end: LinkEnd,
         words: String,
     ) {
+        let session = self.session();
         let Some(child) = self.children.get_mut(&agent) else { return };
         if child.link != Some(link) {
             return;
@@ -309,7 +307,11 @@ impl Engine {
         child.link = None;
         match &mut child.state {
             ChildState::Up => {
-                let cause = if misbehaved { LossCause::Misbehaved } else { LossCause::LinkClosed };
+                let cause = match end {
+                    LinkEnd::Closed => LossCause::LinkClosed,
+                    LinkEnd::Cut => LossCause::LinkCut(session.link_timeout_ms),
+                    LinkEnd::Misbehaved => LossCause::Misbehaved,
+                };
                 let report_at = self.now + EXPLAIN_MAX;
                 child.state = ChildState::Losing { cause, words, report_at };
                 if child.shell.is_none() {
@@ -433,6 +435,20 @@ impl Engine {
                 self.kill_shell_of(agent);
             }
         }
+    }
+}
+
+/// What the end of a shell says about the loss of its agent.
+fn shell_loss(cause: StartCause) -> Option<LossCause> {
+    match cause {
+        StartCause::Shell(ShellFailureKind::AgentKilled(signal), _) => {
+            Some(LossCause::Killed(signal))
+        }
+        StartCause::Shell(_, status) => Some(LossCause::Shell(status)),
+        StartCause::NoShell(_)
+        | StartCause::Silent
+        | StartCause::Deadline
+        | StartCause::Parent(_) => None,
     }
 }
 

@@ -23,7 +23,7 @@ use crate::head::Head;
 use crate::job::Job;
 use crate::joining::Joining;
 use crate::rng::Rng;
-use crate::{AgentConfig, Effect, HeadConfig, Input, LinkId, Outcome, StartId};
+use crate::{AgentConfig, Effect, HeadConfig, Input, LinkEnd, LinkId, Outcome, StartId};
 
 /// An agent or the head.
 #[derive(Debug)]
@@ -133,9 +133,7 @@ impl Engine {
             Input::LinkUp { link, peer } => self.on_link_up(link, peer),
             Input::Message { link, message } => self.on_message(link, message),
             Input::Alive(link) => self.on_alive(link),
-            Input::LinkDown { link, misbehaved, words } => {
-                self.on_link_down(link, misbehaved, words);
-            }
+            Input::LinkDown { link, end, words } => self.on_link_down(link, end, words),
             Input::ConnectFailed(words) => self.abandon(words),
             Input::ShellEnded { start, kind, status, words } => {
                 self.on_shell_ended(start, wire::StartCause::Shell(kind, status), words);
@@ -155,7 +153,9 @@ impl Engine {
             Input::TaskInputWritten { job: _, rank: _, bytes } => self.on_task_input_written(bytes),
             Input::TaskInputClosed { job, rank: _ } => self.up(Message::InputClosed(job)),
             Input::Swept(_) => self.on_swept(),
-            Input::KeeperGone => self.abandon("its keeper or its remote shell is gone".to_string()),
+            Input::KeeperGone => self.abandon("its keeper was killed".to_string()),
+            Input::ShellGone => self.abandon("its remote shell is gone".to_string()),
+            Input::Terminated(signal) => self.abandon(alloc::format!("it was sent {signal}")),
             Input::UserInput(data) => self.on_user_input(data),
             Input::UserInputEnd => self.on_user_input_end(),
             Input::OutputWritten(bytes) => {
@@ -414,15 +414,15 @@ impl Engine {
         let words = words.to_string();
         self.events.push_back(Event::PeerMisbehaved { agent, words: words.clone() });
         self.effects.push_back(Effect::Close(link));
-        self.on_link_down(link, true, words);
+        self.on_link_down(link, LinkEnd::Misbehaved, words);
     }
 
-    fn on_link_down(&mut self, link: LinkId, misbehaved: bool, words: String) {
+    fn on_link_down(&mut self, link: LinkId, end: LinkEnd, words: String) {
         if self.uplink() == Some(link) {
-            return self.abandon(alloc::format!("its parent is gone: {words}"));
+            return self.abandon(parent_gone(end, &words));
         }
         if let Some(agent) = self.links.remove(&link) {
-            self.on_child_link_down(agent, link, misbehaved, words);
+            self.on_child_link_down(agent, link, end, words);
         }
     }
 
@@ -582,6 +582,16 @@ impl Engine {
         }
         self.job = Some(job);
     }
+}
+
+/// Why an agent whose link to its parent is over has nobody to obey.
+fn parent_gone(end: LinkEnd, words: &str) -> String {
+    let end = match end {
+        LinkEnd::Closed => "its parent is gone",
+        LinkEnd::Cut => "the network to its parent is cut",
+        LinkEnd::Misbehaved => "its parent broke the protocol",
+    };
+    if words.is_empty() { end.to_string() } else { alloc::format!("{end}: {words}") }
 }
 
 /// Output that the head may hold for a slow reader, in bytes.

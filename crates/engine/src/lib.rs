@@ -29,5 +29,5 @@ mod rng;
 pub use config::{AgentConfig, HeadConfig, LinkId, StartId};
 pub use effect::{Effect, PMI_FD, Spawn, Start};
 pub use engine::Engine;
-pub use input::Input;
+pub use input::{Input, LinkEnd};
 pub use outcome::Outcome;

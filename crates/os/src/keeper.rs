@@ -7,7 +7,9 @@
 //! agent must live long enough to kill its own descendants first.
 //!
 //! The keeper is made before anything is allocated, and holds one descriptor: not the remote
-//! shell's channel, nor the user's pipe. If both are killed at the same instant, what ignores its
+//! shell's channel, nor the user's pipe. Where it is to tell of the agent's death, it keeps standard
+//! error too: how a program ended of a signal does not come through every remote shell (ssh makes
+//! it 255, as everything that goes wrong), while a line does. If both are killed at the same instant, what ignores its
 //! own parent's death survives, unless a cgroup or a PID namespace holds it.
 #![expect(unsafe_code, reason = "fork, and signals taken with their origin")]
 
@@ -26,7 +28,15 @@ pub struct KeeperOptions {
     pub name: &'static CStr,
     /// Where the agent runs.
     pub group: AgentGroup,
+    /// Whether to say on standard error which signal killed the agent, see [`KILLED_WORDS`].
+    pub tells: bool,
 }
+
+/// What the keeper writes on standard error before the number of the signal that killed the agent.
+pub const KILLED_WORDS: &str = "convoke keeper: the agent was killed by signal ";
+
+/// How long a full pipe may keep the keeper from saying so.
+const TELL_MS_MAX: i32 = 200;
 
 /// The agent's process group, which decides what a terminal does to it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -119,7 +129,10 @@ fn set_up_agent(group: AgentGroup) -> io::Result<()> {
 fn keep(agent: Pid, options: &KeeperOptions, pipe: RawFd) -> ! {
     // Nothing here can fail in a way that the keeper could do something about.
     let _ = process::set_child_subreaper();
-    close_all_but(pipe);
+    match options.tells {
+        true => close_all_but(&[libc::STDERR_FILENO, pipe]),
+        false => close_all_but(&[pipe]),
+    }
     // SAFETY: both strings end in null.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, options.name.as_ptr());
@@ -128,6 +141,9 @@ fn keep(agent: Pid, options: &KeeperOptions, pipe: RawFd) -> ! {
     release_program();
     let status = wait_for_agent(agent, options.group == AgentGroup::Shared);
     let _ = process::kill_all_descendants(KILL_BOUND, &mut |_, _| {});
+    if let (ExitStatus::Signaled { signal, .. }, true) = (status, options.tells) {
+        tell(&format!("{KILLED_WORDS}{}\n", signal.0));
+    }
     end_like(status)
 }
 
@@ -203,12 +219,28 @@ fn end_like(status: ExitStatus) -> ! {
     unsafe { libc::_exit(status.code().into()) }
 }
 
-fn close_all_but(kept: RawFd) {
-    let kept = kept.cast_unsigned();
-    close_range(kept + 1, u32::MAX);
-    if kept > 0 {
-        close_range(0, kept - 1);
+/// Writes to standard error if there is room, and else not at all. Nobody listening is fine: with
+/// all signals blocked that is an error and no SIGPIPE.
+fn tell(words: &str) {
+    let mut poll = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: both pointers are valid. Where a pipe has room at all it has room for a short line.
+    unsafe {
+        if libc::poll(&mut poll, 1, TELL_MS_MAX) == 1 {
+            libc::write(poll.fd, words.as_ptr().cast(), words.len());
+        }
     }
+}
+
+/// Closes all descriptors but these, which are in order.
+fn close_all_but(kept: &[RawFd]) {
+    let mut first = 0;
+    for fd in kept.iter().map(|fd| fd.cast_unsigned()) {
+        if fd > first {
+            close_range(first, fd - 1);
+        }
+        first = fd + 1;
+    }
+    close_range(first, u32::MAX);
 }
 
 /// Kernels before 5.11 do not know the flag; there, tasks inherit what we have inherited.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use model::{AgentId, IdSet, Rank};
+use model::{AgentId, ExitStatus, IdSet, Rank, Signal};
 use sim::{Fault, Report, Script, Session, Step, When};
+use wire::LossCause;
 
 const N: u32 = 7;
 
@@ -83,6 +84,24 @@ fn random_sessions_keep_what_is_promised() {
             panic!("{failure}\nseed {seed}");
         }
     }
+}
+
+#[test]
+fn the_cause_of_a_loss_tells_a_killed_agent_a_cut_link_and_a_hung_agent_apart() {
+    let cause_of = |fault: Fault| {
+        let script = Script::mpi().wait(Duration::from_secs(100));
+        let session = Session::of(N).tree("kary:2").script(script);
+        let report = session.fault(When::At(Duration::from_secs(20)), fault).run();
+        assert_eq!(report.outcome.losses.len(), 1, "{:?}", report.outcome);
+        report.outcome.losses[0].cause
+    };
+    let agent = AgentId(2);
+    assert_eq!(cause_of(Fault::Crash(agent)), LossCause::Killed(Signal::KILL));
+    assert_eq!(cause_of(Fault::Cut(agent)), LossCause::LinkCut(8_000));
+    assert!(matches!(cause_of(Fault::Hush(agent)), LossCause::Silent(_)));
+    let killed = ExitStatus::Signaled { signal: Signal::KILL, core: false };
+    assert_eq!(cause_of(Fault::KillShell(agent)), LossCause::Shell(killed));
+    assert_eq!(cause_of(Fault::KillKeeper(agent)), LossCause::Shell(ExitStatus::Exited(1)));
 }
 
 /// Any death is noticed at once; what follows takes the grace and some patience with the rest.

@@ -226,6 +226,8 @@ pub enum ShellFailureKind {
     NotExecutable,
     /// Anything else.
     Other,
+    /// A signal killed the agent; its keeper says so.
+    AgentKilled(Signal),
 }
 
 /// Why a job can't run, or can't run on.
@@ -330,7 +332,7 @@ pub struct AgentLoss {
 /// How the loss of an agent was noticed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub enum LossCause {
-    /// Its link was closed.
+    /// Its side closed its link: its process is gone, whatever ended it.
     LinkClosed,
     /// Nothing came from it for this many milliseconds.
     Silent(u32),
@@ -338,6 +340,11 @@ pub enum LossCause {
     Shell(ExitStatus),
     /// It broke the protocol.
     Misbehaved,
+    /// The network to it is cut, or its host is down: nothing was acknowledged for this many
+    /// milliseconds.
+    LinkCut(u32),
+    /// A signal killed it; its keeper says so.
+    Killed(Signal),
 }
 
 /// What a subtree did, counted in the core. Merged on the way up.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{Input, LinkId};
+use engine::{Input, LinkEnd, LinkId};
 use wire::Message;
 
 use super::{Happening, World};
@@ -121,7 +121,7 @@ impl World<'_> {
     /// One end sees that the other has closed the link.
     pub(super) fn see_link_down(&mut self, link: LinkId, end: usize) {
         if !self.links[index(link)].is_cut {
-            self.break_link(link, end, "connection closed by the peer", Happening::LinkDown);
+            self.break_link(link, end, LinkEnd::Closed, Happening::LinkDown);
         }
     }
 
@@ -157,7 +157,7 @@ impl World<'_> {
 
     pub(super) fn link_timeout(&mut self, link: LinkId, end: usize) {
         if self.links[index(link)].timeouts[end].is_some() {
-            self.break_link(link, end, "connection timed out", Happening::LinkTimeout);
+            self.break_link(link, end, LinkEnd::Cut, Happening::LinkTimeout);
         }
     }
 
@@ -165,7 +165,7 @@ impl World<'_> {
         &mut self,
         link_id: LinkId,
         end: usize,
-        words: &str,
+        cause: LinkEnd,
         again: fn(LinkId, usize) -> Happening,
     ) {
         let link = &mut self.links[index(link_id)];
@@ -180,6 +180,6 @@ impl World<'_> {
         link.is_closed[end] = true;
         process.links.remove(&link_id);
         log!(self, "{link_id:?} is down at agent {}", self.processes[id.0].agent);
-        self.tell(id, Input::LinkDown { link: link_id, misbehaved: false, words: words.into() });
+        self.tell(id, Input::LinkDown { link: link_id, end: cause, words: String::new() });
     }
 }

@@ -160,6 +160,7 @@ fn shell_failure() -> impl Strategy<Value = ShellFailureKind> {
         Just(ShellFailureKind::Busy),
         Just(ShellFailureKind::HostKey),
         Just(ShellFailureKind::Other),
+        any::<u8>().prop_map(|signal| ShellFailureKind::AgentKilled(Signal(signal))),
     ]
 }
 
@@ -198,6 +199,8 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
         any::<u32>().prop_map(LossCause::Silent),
         status().prop_map(LossCause::Shell),
         Just(LossCause::Misbehaved),
+        any::<u32>().prop_map(LossCause::LinkCut),
+        any::<u8>().prop_map(|signal| LossCause::Killed(Signal(signal))),
     ];
     (agent(), id_set(), cause, words()).prop_map(|(agent, agents, cause, words)| AgentLoss {
         agent,
