@@ -334,13 +334,13 @@ impl LinkError {
 
 /// Whether the kernel gave a connection up of its own: no peer has closed it.
 fn is_of_network(error: &io::Error) -> bool {
-    match error.kind() {
-        io::ErrorKind::TimedOut
-        | io::ErrorKind::HostUnreachable
-        | io::ErrorKind::NetworkUnreachable
-        | io::ErrorKind::NetworkDown => true,
-        _ => false,
-    }
+    let of_network = [
+        io::ErrorKind::TimedOut,
+        io::ErrorKind::HostUnreachable,
+        io::ErrorKind::NetworkUnreachable,
+        io::ErrorKind::NetworkDown,
+    ];
+    of_network.contains(&error.kind())
 }
 
 /// How long an unproven connection may take.

@@ -350,8 +350,14 @@ fn task_fault(fault: &JobFault) -> Option<(Rank, String)> {
     })
 }
 
+/// "Exec format error", on every Linux.
+const ENOEXEC: i32 = 8;
+
 /// The system's words without the number, which `strerror` would not give either.
 fn errno_text(errno: i32) -> String {
+    if errno == ENOEXEC {
+        return "neither a script with a `#!` line nor a program for this machine".to_owned();
+    }
     let text = io::Error::from_raw_os_error(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }

@@ -522,6 +522,26 @@ mod tasks {
     use super::*;
 
     #[test]
+    fn an_agent_that_is_killed_is_named_with_the_signal() {
+        let ended = on_hosts("killed-agent", "a,b", "").words("-n 2 sh -c").arg(KILL_ON_B);
+        assert_snapshot!(ended.env("VICTIM", "$PPID").run().with_status(251).words());
+    }
+
+    /// The keeper is what the shell here has become. Whether the agent's own words come through
+    /// after it is a matter of time.
+    #[test]
+    fn an_agent_whose_keeper_is_killed_is_named_with_the_signal_of_its_shell() {
+        let ended = on_hosts("killed-keeper", "a,b", "").words("-n 2 sh -c").arg(KILL_ON_B);
+        let ended = ended.env("VICTIM", "$(cut -d' ' -f4 /proc/$PPID/stat)");
+        let words = ended.run().with_status(251).words();
+        let first = "error: lost node b: its remote shell was killed by signal 9 (SIGKILL)\n";
+        assert!(words.starts_with(first), "{words}");
+    }
+
+    /// Kills what the variable says, on one of two hosts.
+    const KILL_ON_B: &str = r#"[ "$PMI_RANK" = 0 ] || eval "kill -9 $VICTIM"; sleep 60"#;
+
+    #[test]
     fn a_pmi_client_that_dies_in_half_a_line_ends_the_job() {
         let run = on_hosts("half-line", "a,b", "").words("-n 2 --ppn 1");
         let script = "if test $PMI_RANK = 1; then exec $0 pmi-init pmi-send:cmd=put\\ kvs exit:0; \

@@ -125,14 +125,14 @@ const FAULTS: &[Fault] = &[
         name: "kill -9 an agent",
         hurt: |hosts| kill(hosts, HURT, Role::Agent),
         status: 251,
-        says: &["error: lost node n5: "],
+        says: &["error: lost node n5: its agent was killed by signal 9 (SIGKILL)"],
         ..RUNNING
     },
     Fault {
         name: "kill -9 a keeper",
         hurt: |hosts| kill(hosts, HURT, Role::Keeper),
         status: 251,
-        says: &["error: lost node n5: "],
+        says: &["error: lost node n5: ", "its keeper was killed"],
         ..RUNNING
     },
     Fault {
@@ -151,7 +151,7 @@ const FAULTS: &[Fault] = &[
         name: "kill -9 a node's ssh",
         hurt: |hosts| hosts.signal(&shell_to_hurt(hosts), "KILL"),
         status: 251,
-        says: &["error: lost node n5: "],
+        says: &["error: lost node n5: its remote shell was killed by signal 9 (SIGKILL)"],
         ..RUNNING
     },
     Fault {
@@ -190,7 +190,7 @@ const FAULTS: &[Fault] = &[
         hurt: |hosts| hosts.bed.cut(HURT).unwrap(),
         mend: |hosts| hosts.bed.heal(HURT).unwrap(),
         status: 251,
-        says: &["error: lost node n5: ", "timed out"],
+        says: &["error: lost node n5: the network to it is cut, or it is down"],
         within: Duration::from_secs(12),
         ..RUNNING
     },
@@ -229,7 +229,7 @@ const FAULTS: &[Fault] = &[
         name: "power failure of a node",
         hurt: |hosts| hosts.bed.power_off(HURT).unwrap(),
         status: 251,
-        says: &["error: lost node n5: ", "timed out"],
+        says: &["error: lost node n5: the network to it is cut, or it is down"],
         within: Duration::from_secs(12),
         ..RUNNING
     },
