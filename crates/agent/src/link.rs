@@ -5,7 +5,7 @@ use std::mem;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use engine::{Input, LinkEnd, LinkId};
+use engine::{HOST_SILENT_MAX, Input, LinkEnd, LinkId};
 use model::{AgentId, Time};
 use os::net::{self, LinkTimes};
 use os::stream::{self, WriteOutcome};
@@ -24,6 +24,10 @@ const SEALED_BYTES: usize = 64 * 1024;
 /// The kernel's probes on an idle link, so that a cut one is noticed while nobody has anything to
 /// say and no process wakes for it.
 const PROBE: Duration = Duration::from_secs(2);
+
+/// Probes without an answer before a link is given up on which bytes may wait for ever: the first
+/// comes after one interval.
+const PROBES_MAX: u32 = (HOST_SILENT_MAX.as_secs() / PROBE.as_secs()) as u32 - 1;
 
 /// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
@@ -383,5 +387,10 @@ fn report_message(reactor: &mut Reactor, link: LinkId, message: Message) {
 
 fn times(timeout_ms: Option<u32>) -> LinkTimes {
     let unacknowledged_max = Duration::from_millis(u64::from(timeout_ms.unwrap_or(0)));
-    LinkTimes { keepalive_idle: PROBE, keepalive_interval: PROBE, unacknowledged_max }
+    LinkTimes {
+        keepalive_idle: PROBE,
+        keepalive_interval: PROBE,
+        keepalive_probes: PROBES_MAX,
+        unacknowledged_max,
+    }
 }

@@ -45,6 +45,7 @@ pub(crate) fn outcome(
     let mut report = Report { names, program, text: String::new() };
     report.start_failures(&outcome.start_failures);
     report.losses(&outcome.losses);
+    report.incomplete(&outcome.incomplete);
     report.node_faults(&outcome.faults);
     if !is_quiet {
         report.task_faults(outcome);
@@ -174,6 +175,14 @@ impl Report<'_> {
             for words in loss.words.lines().filter(|words| !words.trim().is_empty()) {
                 self.line(format!("    {words}"));
             }
+        }
+    }
+
+    /// Whose output may not be all there.
+    fn incomplete(&mut self, agents: &IdSet) {
+        if !agents.is_empty() {
+            let nodes = self.fold(agents);
+            self.line(format!("warning: what the tasks on {nodes} wrote last may be missing"));
         }
     }
 

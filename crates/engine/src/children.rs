@@ -28,6 +28,10 @@ const EXPLAIN_MAX: Duration = Duration::from_millis(200);
 /// How long a shell may outlive its agent's farewell.
 const SHELL_LINGER_MAX: Duration = Duration::from_secs(1);
 
+/// From one ping to the next once a job is being killed, when a child that hangs would keep the
+/// whole session waiting: it is lost, and named, before the head gives up.
+const HURRY: Duration = Duration::from_millis(800);
+
 /// Output that all children together may have on their way to this member, in bytes, and bounds on
 /// one child's part. The lower bound keeps one link busy, the upper bounds this member's memory.
 const OUTPUT_BYTES: u32 = 8 << 20;
@@ -344,6 +348,8 @@ impl Engine {
         // While the session ends, to be gone is what was asked for.
         if self.ending.is_none() {
             self.on_loss(AgentLoss { agent, agents, cause, words });
+        } else if self.job.as_ref().is_some_and(|job| job.waits_for(agent)) {
+            self.stats.unfinished = self.stats.unfinished.union(&agents);
         }
         self.child_ended(agent);
     }
@@ -409,6 +415,15 @@ impl Engine {
             self.children.values().filter(due).map(|child| child.agent).collect();
         for agent in agents {
             self.child_timed_out(agent);
+        }
+    }
+
+    /// Asks every child for a sign of life, and from here on often.
+    pub(crate) fn hurry_children(&mut self) {
+        let Some(ticker) = &mut self.ticker else { return };
+        ticker.hurry(self.now, HURRY);
+        for child in self.children.values_mut().filter(|child| child.is_up()) {
+            child.silence.on_announced(self.now, millis(HURRY));
         }
     }
 

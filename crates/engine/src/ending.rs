@@ -56,10 +56,12 @@ impl Engine {
         if self.over {
             return;
         }
+        self.note_unfinished();
         let mut stats = core::mem::take(&mut self.stats);
         self.events.push_back(Event::Over);
         match &mut self.above {
             Above::Head(head) => {
+                head.outcome.incomplete = head.outcome.incomplete.union(&stats.unfinished);
                 head.outcome.stats = stats;
                 self.effects.push_back(Effect::Exit(head.outcome.code));
             }
@@ -75,6 +77,14 @@ impl Engine {
             Above::Unwelcomed { .. } => self.effects.push_back(Effect::Exit(AGENT_FAILED)),
         }
         self.over = true;
+    }
+
+    /// Takes note of whom this member leaves without having heard that all has ended there.
+    fn note_unfinished(&mut self) {
+        let Some(job) = &self.job else { return };
+        let left = self.children.values().filter(|child| job.waits_for(child.agent));
+        let left = left.fold(job.unfinished(self.id), |left, child| left.union(&child.subtree()));
+        self.stats.unfinished = self.stats.unfinished.union(&left);
     }
 
     /// Ends in disorder: nobody is left to obey.

@@ -61,7 +61,7 @@ pub(crate) enum Above {
     /// An agent whose parent has not answered yet.
     Unwelcomed { link: Option<LinkId>, config: AgentConfig, until: Time },
     /// A parent.
-    Parent { link: LinkId, silence: Silence },
+    Parent { parent: AgentId, link: LinkId, silence: Silence },
 }
 
 /// What a member is busy with; messages are counted by it.
@@ -296,9 +296,9 @@ impl Engine {
             silence.on_heard(self.now);
         }
         match (&self.above, message) {
-            (Above::Unwelcomed { link: Some(link), .. }, Message::Welcome(welcome)) => {
-                let link = *link;
-                self.on_welcome(link, *welcome);
+            (Above::Unwelcomed { link: Some(link), config, .. }, Message::Welcome(welcome)) => {
+                let (parent, link) = (config.parent, *link);
+                self.on_welcome(parent, link, *welcome);
             }
             (Above::Unwelcomed { .. }, Message::Shutdown) => self.leave(),
             (Above::Parent { link, .. }, Message::Ping { next_ms }) => {
@@ -316,14 +316,14 @@ impl Engine {
         }
     }
 
-    fn on_welcome(&mut self, link: LinkId, welcome: Welcome) {
+    fn on_welcome(&mut self, parent: AgentId, link: LinkId, welcome: Welcome) {
         let Ok(names) = crate::names::unfold(&welcome.names, welcome.below.len()) else {
             return self.abandon("its parent's list of names is broken".to_string());
         };
         let mut silence = Silence::new(self.now);
         // The first ping follows at once, and says more.
         silence.on_announced(self.now, welcome.session.heartbeat_ms);
-        self.above = Above::Parent { link, silence };
+        self.above = Above::Parent { parent, link, silence };
         let timeout_ms = welcome.session.link_timeout_ms;
         self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
         self.begin(welcome.tree, welcome.below, names, welcome.session);
@@ -428,7 +428,7 @@ impl Engine {
 
     fn on_alive(&mut self, link: LinkId) {
         match &mut self.above {
-            Above::Parent { link: uplink, silence } if *uplink == link => {
+            Above::Parent { link: uplink, silence, .. } if *uplink == link => {
                 silence.on_heard(self.now)
             }
             Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
@@ -454,10 +454,11 @@ impl Engine {
     }
 
     /// Stops or goes on with the front end. A head that is stopped hears nothing and says nothing, so
-    /// neither it nor its children may take the other's silence for its end.
+    /// neither it nor its children may take the other's silence for its end, nor its kernel's window
+    /// that stays full. All other agents run, and watch each other as ever.
     fn suspend(&mut self, on: bool) {
         match &mut self.above {
-            Above::Parent { link, silence } => {
+            Above::Parent { parent: AgentId::HEAD, link, silence } => {
                 let link = *link;
                 if on {
                     silence.on_suspended();
@@ -469,7 +470,7 @@ impl Engine {
                 // Ours are the kernel's affair while we are stopped: it answers probes for us.
                 self.children.values_mut().for_each(|child| child.silence.on_suspended());
             }
-            Above::Unwelcomed { .. } => {}
+            Above::Parent { .. } | Above::Unwelcomed { .. } => {}
         }
         if let Some(job) = &self.job {
             let signal = if on { Signal::STOP } else { Signal::CONT };

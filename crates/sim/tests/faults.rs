@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use model::{AgentId, ExitStatus, IdSet, Rank, Signal};
+use engine::HOST_SILENT_MAX;
+use model::{AgentId, ExitStatus, IdSet, Rank, Signal, Time};
 use sim::{Fault, Report, Script, Session, Step, When};
 use wire::LossCause;
 
@@ -103,6 +104,42 @@ fn the_cause_of_a_loss_tells_a_killed_agent_a_cut_link_and_a_hung_agent_apart() 
     assert_eq!(cause_of(Fault::KillShell(agent)), LossCause::Shell(killed));
     assert_eq!(cause_of(Fault::KillKeeper(agent)), LossCause::Shell(ExitStatus::Exited(1)));
 }
+
+#[test]
+fn an_agent_that_is_cut_off_while_the_front_end_is_stopped_does_not_outlive_it_for_long() {
+    let at = |seconds| When::At(Duration::from_secs(seconds));
+    let (stop, cut) = (When::At(STOP), Duration::from_secs(8));
+    // The head's own children wait longer: a head that is stopped takes nothing either.
+    for (agent, patience) in [(1, HOST_SILENT_MAX), (2, LINK_TIMEOUT), (3, LINK_TIMEOUT)] {
+        let script = Script::mpi().wait(Duration::from_secs(100));
+        let session = Session::of(N).tree("kary:2").script(script);
+        let session = session.fault(stop, Fault::UserSignal(Signal::TSTP));
+        let session = session.fault(When::At(cut), Fault::Cut(AgentId(agent)));
+        let alone = session.clone().crash(AgentId::HEAD, at(9)).run();
+        let (time, limit) = (alone.empty_at, Time::ZERO + cut + patience + ORPHANS);
+        assert!(time <= limit, "agent {agent} lives until {time:?}");
+        let resumed = session.run();
+        assert_eq!(resumed.code, Some(engine::exit_code::AGENT_LOST));
+        assert_eq!(resumed.outcome.losses[0].agent, AgentId(agent));
+    }
+}
+
+#[test]
+fn a_front_end_that_is_stopped_for_long_loses_nobody() {
+    let script = Script::mpi().wait(Duration::from_secs(10)).output(5_000_000);
+    let session = Session::of(N).tree("kary:2").script(script);
+    let report = session.fault(When::At(STOP), Fault::UserSignal(Signal::TSTP)).run();
+    assert_eq!(report.code, Some(0), "{:?}", report.outcome);
+}
+
+/// When the front end is stopped.
+const STOP: Duration = Duration::from_secs(5);
+
+/// After which time a kernel gives a cut link up.
+const LINK_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Within which time those are gone that have nobody above them.
+const ORPHANS: Duration = Duration::from_secs(2);
 
 /// Any death is noticed at once; what follows takes the grace and some patience with the rest.
 const SECONDS: u32 = 5;

@@ -362,6 +362,9 @@ pub struct Stats {
     pub retries: u32,
     /// The longest time from the start of an agent to its joining, in microseconds.
     pub join_us_max: u64,
+    /// Agents whose tasks may have written more than was passed on: they had not said that all has
+    /// ended when it was time to leave.
+    pub unfinished: IdSet,
 }
 
 impl Stats {
@@ -377,5 +380,6 @@ impl Stats {
         self.links_max = self.links_max.max(other.links_max);
         self.retries = self.retries.saturating_add(other.retries);
         self.join_us_max = self.join_us_max.max(other.join_us_max);
+        self.unfinished = self.unfinished.union(&other.unfinished);
     }
 }

@@ -211,14 +211,16 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
 }
 
 fn stats() -> impl Strategy<Value = Stats> {
-    (any::<[u32; 3]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>()).prop_map(
-        |([agents, links_max, retries], messages, bytes, join_us_max)| Stats {
+    let counts = (any::<[u32; 3]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>());
+    (counts, id_set()).prop_map(
+        |(([agents, links_max, retries], messages, bytes, join_us_max), unfinished)| Stats {
             agents,
             messages,
             bytes,
             links_max,
             retries,
             join_us_max,
+            unfinished,
         },
     )
 }
