@@ -132,6 +132,39 @@ fn a_front_end_that_is_stopped_for_long_loses_nobody() {
     assert_eq!(report.code, Some(0), "{:?}", report.outcome);
 }
 
+#[test]
+fn an_agent_that_hangs_when_the_job_is_ended_is_named_and_so_is_the_output_that_may_be_missing() {
+    let failed = Duration::from_secs(5);
+    let writes = Script::new().wait(Duration::from_secs(4)).output(3_000);
+    let writes = writes.then(Step::IgnoreTerm).wait(Duration::from_secs(100));
+    let fails = Script::new().wait(failed).exit(3);
+    for (agent, hung) in [(3, subtree(3)), (2, subtree(2)), (5, subtree(5)), (1, subtree(1))] {
+        let session = Session::of(N).tree("kary:2").script(writes.clone());
+        let session = session.task(Rank(if agent == 1 { 6 } else { 0 }), fails.clone());
+        let pause = Fault::Pause(AgentId(agent), Duration::from_secs(60));
+        let at = When::At(failed + Duration::from_millis(700));
+        let report = session.fault(at, pause).run();
+        let outcome = &report.outcome;
+        assert_eq!(report.code, Some(3), "{outcome:?}");
+        assert_eq!(outcome.losses.len(), 1, "{outcome:?}");
+        assert_eq!((outcome.losses[0].agent, &outcome.losses[0].agents), (AgentId(agent), &hung));
+        assert!(matches!(outcome.losses[0].cause, LossCause::Silent(_)), "{outcome:?}");
+        assert_eq!(outcome.incomplete, hung);
+        // The grace, and less than the head's patience with those that say nothing.
+        let took = report.ended_at.unwrap().since(Time::ZERO + failed);
+        assert!(took < Duration::from_secs(1 + 4), "{took:?}");
+    }
+}
+
+#[test]
+fn a_job_that_is_ended_loses_nobody_and_no_output_when_all_agents_answer() {
+    let writes = Script::new().output(3_000).then(Step::IgnoreTerm).wait(Duration::from_secs(100));
+    let fails = Script::new().wait(Duration::from_secs(5)).exit(3);
+    let report = Session::of(N).tree("kary:2").script(writes).task(Rank(4), fails).run();
+    assert_eq!(report.code, Some(3));
+    assert!(report.outcome.losses.is_empty() && report.outcome.incomplete.is_empty());
+}
+
 /// When the front end is stopped.
 const STOP: Duration = Duration::from_secs(5);
 
