@@ -522,7 +522,8 @@ mod tests {
             loss(4, only(4), LossCause::LinkClosed, ""),
             loss(8, only(8), LossCause::Misbehaved, "it spoke before it said hello"),
         ];
-        let outcome = Outcome { losses, timed_out: true, ..Outcome::default() };
+        let incomplete = IdSet::range(4, 7);
+        let outcome = Outcome { losses, incomplete, timed_out: true, ..Outcome::default() };
         insta::assert_snapshot!(report(&outcome));
     }
 

@@ -538,6 +538,14 @@ mod tasks {
         assert!(words.starts_with(first), "{words}");
     }
 
+    /// The agent of `b` hangs, and then the task on `a` ends the job.
+    #[test]
+    fn an_agent_that_hangs_when_the_job_is_ended_is_named_with_what_may_be_missing() {
+        let script = r#"[ "$PMI_RANK" = 0 ] || { kill -STOP $PPID; sleep 60; }; sleep 0.5; exit 3"#;
+        let run = on_hosts("hung-agent", "a,b", "").words("--grace 300ms -n 2 sh -c").arg(script);
+        assert_snapshot!(run.run().with_status(3).words());
+    }
+
     /// Kills what the variable says, on one of two hosts.
     const KILL_ON_B: &str = r#"[ "$PMI_RANK" = 0 ] || eval "kill -9 $VICTIM"; sleep 60"#;
 
