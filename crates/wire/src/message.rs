@@ -99,8 +99,8 @@ pub enum Message {
         /// The sender's next one comes within so many milliseconds.
         next_ms: u32,
     },
-    /// Down: the front end is about to be stopped (true) or goes on (false); meanwhile nobody
-    /// above sends heartbeats.
+    /// Down: the front end is about to be stopped (true) or goes on (false); meanwhile the head
+    /// sends no heartbeats and takes nothing.
     Suspend(bool),
 }
 
