@@ -61,7 +61,7 @@ pub fn run_agent() -> u8 {
 }
 
 fn try_run() -> Result<End, AgentError> {
-    let options = KeeperOptions { name: c"convoke-keeper", group: AgentGroup::Own, tells: true };
+    let options = KeeperOptions { name: c"convoke-keeper", group: AgentGroup::Own };
     let kept = fork_keeper(options).map_err(AgentError::Keeper)?;
     let clock = Clock::new();
     let mut reactor = Reactor::new().map_err(AgentError::Setup)?;

@@ -48,8 +48,7 @@ pub struct HeadReport {
 /// # Errors
 /// When no session could begin; nothing was started then.
 pub fn run_head(config: HeadConfig, front_end: &mut dyn FrontEnd) -> Result<HeadReport, HeadError> {
-    let options =
-        KeeperOptions { name: c"convoke-keeper", group: AgentGroup::Shared, tells: false };
+    let options = KeeperOptions { name: c"convoke-keeper", group: AgentGroup::Shared };
     let kept = fork_keeper(options).map_err(HeadError::Keeper)?;
     let clock = Clock::new();
     let now = Time::from_nanos(clock.now());

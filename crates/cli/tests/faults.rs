@@ -327,6 +327,21 @@ fn a_failed_task_leaves_the_others_alone_when_the_user_says_so() {
 }
 
 #[test]
+fn an_agent_that_hangs_is_named_and_ended_by_its_keeper_once_its_shell_is_gone() {
+    const KEEPER_PATIENCE: Duration = Duration::from_secs(6);
+    let hosts = Hosts::up(3);
+    let mut run = hosts.run(&["--grace", "300ms", "sh", "-c", OBEDIENT]);
+    run.wait_for_lines(3, "ready");
+    hosts.signal(&hosts.member("n2", Role::Agent), "STOP");
+    hosts.signal(&hosts.member("n1", Role::Task), "USR2");
+    let end = run.end();
+    assert_eq!(end.status, 3, "{end:?}");
+    assert!(end.stderr.contains("lost node n2: its agent or the whole host hangs"), "{end:?}");
+    let (_, left) = hosts.survivors(KEEPER_PATIENCE + GONE_WITHIN);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn the_time_limit_ends_tasks_that_refuse_to_end() {
     let hosts = Hosts::up(4);
     let misbehave = format!("MISBEHAVE={}", misbehave().display());

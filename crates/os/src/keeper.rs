@@ -6,10 +6,11 @@
 //! of a pipe that only the keeper holds. A parent-death signal would be quicker, and wrong: the
 //! agent must live long enough to kill its own descendants first.
 //!
-//! The keeper is made before anything is allocated, and holds one descriptor: not the remote
-//! shell's channel, nor the user's pipe. Where it is to tell of the agent's death, it keeps standard
-//! error too: how a program ended of a signal does not come through every remote shell (ssh makes
-//! it 255, as everything that goes wrong), while a line does. If both are killed at the same instant, what ignores its
+//! The keeper is made before anything is allocated. The front end's holds one descriptor, and not
+//! the user's pipe. That of an agent keeps the remote shell's too: standard input, whose end is the
+//! shell's, and standard error to say there which signal killed the agent. A status does not come
+//! through every remote shell (ssh makes it 255, as everything that goes wrong), while a line does.
+//! If both are killed at the same instant, what ignores its
 //! own parent's death survives, unless a cgroup or a PID namespace holds it.
 #![expect(unsafe_code, reason = "fork, and signals taken with their origin")]
 
@@ -21,15 +22,17 @@ use std::time::Duration;
 use crate::process::{self, ExitStatus, State};
 use crate::{Pid, Signal, signals, stream};
 
+mod watch;
+
+use watch::Watch;
+
 /// What the caller decides.
 #[derive(Clone, Copy, Debug)]
 pub struct KeeperOptions {
     /// The keeper's name in process lists, at most 15 bytes.
     pub name: &'static CStr,
-    /// Where the agent runs.
+    /// Where the agent runs, and so on which side: see [`AgentGroup`].
     pub group: AgentGroup,
-    /// Whether to say on standard error which signal killed the agent, see [`KILLED_WORDS`].
-    pub tells: bool,
 }
 
 /// What the keeper writes on standard error before the number of the signal that killed the agent.
@@ -42,11 +45,12 @@ const TELL_MS_MAX: i32 = 200;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AgentGroup {
     /// The keeper's. The terminal's signals reach both, so the keeper does not pass those on. The
-    /// front end's choice: it may read the terminal.
+    /// front end's choice: it may read the terminal. The keeper stops when the agent does.
     Shared,
-    /// Its own, in the keeper's session.
+    /// Its own, in the keeper's session. The keeper says on standard error which signal killed the
+    /// agent, see [`KILLED_WORDS`], and kills one that outlives the end of standard input for long.
     Own,
-    /// Its own session, without a terminal.
+    /// Its own session, without a terminal; as `Own` otherwise.
     OwnSession,
 }
 
@@ -129,9 +133,11 @@ fn set_up_agent(group: AgentGroup) -> io::Result<()> {
 fn keep(agent: Pid, options: &KeeperOptions, pipe: RawFd) -> ! {
     // Nothing here can fail in a way that the keeper could do something about.
     let _ = process::set_child_subreaper();
-    match options.tells {
-        true => close_all_but(&[libc::STDERR_FILENO, pipe]),
-        false => close_all_but(&[pipe]),
+    let is_front_end = options.group == AgentGroup::Shared;
+    if is_front_end {
+        close_all_but(&[pipe]);
+    } else {
+        close_all_but(&[libc::STDIN_FILENO, libc::STDERR_FILENO, pipe]);
     }
     // SAFETY: both strings end in null.
     unsafe {
@@ -139,9 +145,9 @@ fn keep(agent: Pid, options: &KeeperOptions, pipe: RawFd) -> ! {
         libc::chdir(c"/".as_ptr());
     }
     release_program();
-    let status = wait_for_agent(agent, options.group == AgentGroup::Shared);
+    let status = if is_front_end { wait_for_agent(agent) } else { watch_over(agent) };
     let _ = process::kill_all_descendants(KILL_BOUND, &mut |_, _| {});
-    if let (ExitStatus::Signaled { signal, .. }, true) = (status, options.tells) {
+    if let (ExitStatus::Signaled { signal, .. }, false) = (status, is_front_end) {
         tell(&format!("{KILLED_WORDS}{}\n", signal.0));
     }
     end_like(status)
@@ -165,8 +171,14 @@ fn release_program() {
     }
 }
 
-/// Passes signals on until the agent has ended.
-fn wait_for_agent(agent: Pid, shared_group: bool) -> ExitStatus {
+/// Passes signals on until the agent has ended, or is killed since it hangs and its shell is gone.
+fn watch_over(agent: Pid) -> ExitStatus {
+    // Without a descriptor for it there is still the plain wait.
+    Watch::new(agent).and_then(Watch::wait).unwrap_or_else(|_| wait_for_agent(agent))
+}
+
+/// Passes signals on until the agent has ended. Those of a terminal reach the agent too.
+fn wait_for_agent(agent: Pid) -> ExitStatus {
     let what = libc::WEXITED | libc::WSTOPPED;
     loop {
         match process::wait_for(libc::P_PID, agent.cast_unsigned(), what) {
@@ -180,7 +192,7 @@ fn wait_for_agent(agent: Pid, shared_group: bool) -> ExitStatus {
             Err(_) => return ExitStatus::Exited(u8::MAX),
         }
         let Some((signal, from_kernel)) = next_signal() else { continue };
-        if FORWARDED.contains(&signal) && !(from_kernel && shared_group) {
+        if FORWARDED.contains(&signal) && !from_kernel {
             let _ = process::kill(agent, signal); // it may have ended meanwhile
         }
     }

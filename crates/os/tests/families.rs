@@ -53,6 +53,14 @@ fn the_keeper_says_on_standard_error_which_signal_killed_its_agent() {
 }
 
 #[test]
+fn an_agent_that_hangs_is_killed_once_its_shell_is_gone() {
+    let mut fixture = Kept::start("kept-apart");
+    kill(fixture.agent, Signal::STOP).unwrap();
+    fixture.inner.hang_up();
+    assert_eq!(fixture.end(), killed());
+}
+
+#[test]
 fn when_the_keeper_is_killed_the_agent_kills_its_tasks() {
     for what in ["kept", "kept-apart"] {
         let fixture = Kept::start(what);
@@ -166,6 +174,12 @@ impl Fixture {
             self.lines.push(String::from_utf8(line).unwrap().trim().to_owned());
         }
         true
+    }
+
+    /// Closes its standard input.
+    fn hang_up(&mut self) {
+        let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
+        self.stdin.write = null.into();
     }
 
     /// Waits until the whole family is gone.

@@ -85,7 +85,7 @@ fn die_with_parent() -> ! {
 
 /// An agent with a keeper: starts tasks, answers pings, ends as it is told on standard input.
 fn be_kept(group: AgentGroup) {
-    let kept = os::fork_keeper(KeeperOptions { name: c"keeper", group, tells: true }).unwrap();
+    let kept = os::fork_keeper(KeeperOptions { name: c"keeper", group }).unwrap();
     let signals = SignalFd::new(&[Signal::TERM, Signal::TSTP, Signal::USR1]).unwrap();
     say("keeper", kept.keeper);
     say("agent", os::process::own_pid());
