@@ -334,7 +334,12 @@ fn an_agent_that_hangs_is_named_and_ended_by_its_keeper_once_its_shell_is_gone()
     run.wait_for_lines(3, "ready");
     hosts.signal(&hosts.member("n2", Role::Agent), "STOP");
     hosts.signal(&hosts.member("n1", Role::Task), "USR2");
+    let begun = now();
     let end = run.end();
+    say(&format!(
+        "an agent that hangs keeps the end of its job back for {}",
+        seconds(begun.elapsed())
+    ));
     assert_eq!(end.status, 3, "{end:?}");
     assert!(end.stderr.contains("lost node n2: its agent or the whole host hangs"), "{end:?}");
     let (_, left) = hosts.survivors(KEEPER_PATIENCE + GONE_WITHIN);
