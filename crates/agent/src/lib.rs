@@ -26,6 +26,7 @@ mod command;
 mod interpreter;
 mod strays;
 mod task;
+mod task_output;
 mod tasks;
 
 mod byte_queue;

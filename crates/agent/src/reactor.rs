@@ -20,7 +20,7 @@ use crate::source::Source;
 pub(crate) const READ_BYTES: usize = 256 * 1024;
 
 /// The most that is read at once until a read has found more.
-const FIRST_READ_BYTES: usize = 8 * 1024;
+const FIRST_READ_BYTES: usize = 16 * 1024;
 
 /// The poller, the buffer and the inputs.
 #[derive(Debug)]
