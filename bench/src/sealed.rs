@@ -7,9 +7,9 @@
 
 use std::env;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSliceMut, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -27,8 +27,12 @@ pub(crate) const AGENT: &str = "sealed-agent";
 const HEADER_BYTES: usize = 2;
 const TAG_BYTES: usize = 16;
 const TEXT_BYTES_MAX: usize = 65_535 - TAG_BYTES;
+const RECORD_BYTES: usize = HEADER_BYTES + TEXT_BYTES_MAX + TAG_BYTES;
 
-/// Bytes in one read from a connection, and in a task's pipe.
+/// Records in one write: what a task's pipe holds.
+const RECORDS: usize = 4;
+
+/// Bytes in one read from a connection, and in a pipe.
 const READ_BYTES: usize = 256 * 1024;
 
 /// A key that everybody knows, with the number of the next record.
@@ -40,6 +44,7 @@ struct Cipher {
 /// `COUNT PROGRAM [ARGUMENT...]`: starts so many agents and writes what their tasks write.
 pub(crate) fn run_head(arguments: &[&str]) -> anyhow::Result<()> {
     let Some((count, program)) = arguments.split_first() else { bail!("no count of tasks") };
+    enlarge(rustix::stdio::stdout());
     let listener = TcpListener::bind("127.0.0.1:0").context("listen")?;
     let address = listener.local_addr().context("ask for the address")?.to_string();
     let mut agents = Vec::new();
@@ -67,11 +72,15 @@ pub(crate) fn run_agent(arguments: &[&str]) -> anyhow::Result<()> {
     let link = TcpStream::connect(address).context("connect")?;
     let mut task = command::start(Command::new(program).args(arguments).stdout(Stdio::piped()))?;
     let output: OwnedFd = task.stdout.take().context("output is not piped")?.into();
-    // Where the user's share of pipe memory is used up, it stays as it is.
-    let _ = rustix::pipe::fcntl_setpipe_size(&output, READ_BYTES);
+    enlarge(&output);
     seal_all(File::from(output), link)?;
     ensure!(task.wait().context("wait for the task")?.success(), "the task failed");
     Ok(())
+}
+
+/// Where it is no pipe, or the user's share of pipe memory is used up, it stays as it is.
+fn enlarge(pipe: impl AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, READ_BYTES);
 }
 
 fn agent_command(address: &str, rank: u32, program: &[&str]) -> anyhow::Result<Command> {
@@ -82,15 +91,22 @@ fn agent_command(address: &str, rank: u32, program: &[&str]) -> anyhow::Result<C
 
 fn seal_all(mut output: File, mut link: TcpStream) -> anyhow::Result<()> {
     let mut cipher = Cipher::new()?;
-    let mut record = vec![0; HEADER_BYTES + TEXT_BYTES_MAX + TAG_BYTES];
+    let mut records = vec![0; RECORDS * RECORD_BYTES];
     loop {
-        let read = output.read(&mut record[HEADER_BYTES..][..TEXT_BYTES_MAX]);
-        let len = read.context("read the task's output")?;
-        if len == 0 {
+        let texts = records.chunks_exact_mut(RECORD_BYTES);
+        let texts = texts.map(|record| &mut record[HEADER_BYTES..][..TEXT_BYTES_MAX]);
+        let mut slots: Vec<_> = texts.map(IoSliceMut::new).collect();
+        let mut left = output.read_vectored(&mut slots).context("read the task's output")?;
+        if left == 0 {
             return Ok(());
         }
-        let sealed = cipher.seal(&mut record, len)?;
-        link.write_all(&record[..sealed]).context("send a record")?;
+        let mut sealed = 0;
+        for record in records.chunks_exact_mut(RECORD_BYTES).take(left.div_ceil(TEXT_BYTES_MAX)) {
+            let len = left.min(TEXT_BYTES_MAX);
+            sealed += cipher.seal(record, len)?;
+            left -= len;
+        }
+        link.write_all(&records[..sealed]).context("send records")?;
     }
 }
 
