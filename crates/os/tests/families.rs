@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::ffi::CString;
-use std::os::fd::AsFd;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use os::process::{ExitStatus, kill, kill_pidfd, try_wait, try_wait_stopped};
@@ -50,6 +51,21 @@ fn when_the_keeper_is_killed_the_agent_kills_its_tasks() {
         kill(fixture.keeper, Signal::KILL).unwrap();
         assert_eq!(fixture.end(), killed());
     }
+}
+
+#[test]
+fn an_agent_that_hangs_is_killed_when_its_shell_has_ended() {
+    let mut fixture = Kept::start("kept-apart");
+    kill(fixture.agent, Signal::STOP).unwrap();
+    fixture.inner.close_stdin();
+    assert_eq!(fixture.end(), killed());
+}
+
+#[test]
+fn an_agent_that_ends_with_its_shell_is_left_to_itself() {
+    let mut fixture = Kept::start("kept-apart");
+    fixture.inner.close_stdin();
+    assert_eq!(fixture.end(), ExitStatus::Exited(7));
 }
 
 #[test]
@@ -142,6 +158,12 @@ impl Fixture {
             }
             assert!(self.read_more(), "the end came before `{word}`");
         }
+    }
+
+    /// Reads as its end from here on.
+    fn close_stdin(&mut self) {
+        let null = || OwnedFd::from(File::open("/dev/null").unwrap());
+        self.stdin = Pipe { read: null(), write: null() };
     }
 
     fn read_more(&mut self) -> bool {
