@@ -186,6 +186,16 @@ const FAULTS: &[Fault] = &[
         ..RUNNING
     },
     Fault {
+        name: "a task is stopped, another fails",
+        hurt: |hosts| {
+            hosts.signal(&hosts.member("n6", Role::Task), "STOP");
+            hosts.signal(&hosts.member(HURT, Role::Task), "USR2");
+        },
+        status: 3,
+        says: &["task 5 on n5 exited with status 3"],
+        ..RUNNING
+    },
+    Fault {
         name: "link cut while running",
         hurt: |hosts| hosts.bed.cut(HURT).unwrap(),
         mend: |hosts| hosts.bed.heal(HURT).unwrap(),
@@ -235,11 +245,31 @@ const FAULTS: &[Fault] = &[
     },
 ];
 
+/// An agent in the middle is stopped, as one that is swapped out or stuck would be.
+const HANGING: Fault = Fault {
+    name: "an agent hangs (SIGSTOP), `--tree chain`",
+    options: &["--tree", "chain"],
+    hurt: |hosts| hosts.signal(&hosts.member("n1", Role::Agent), "STOP"),
+    status: 251,
+    says: &["error: lost node n1: "],
+    within: Duration::from_secs(15),
+    ..RUNNING
+};
+
 #[test]
 fn the_fault_table_is_as_the_documentation_says() {
     let hosts = Hosts::up(16);
     let mut table = Table::new();
     FAULTS.iter().for_each(|fault| table.add(fault, &hosts));
+    table.check();
+}
+
+/// On a chain, whose heartbeats are the quickest.
+#[test]
+fn an_agent_that_hangs_is_named_and_nothing_is_left() {
+    let hosts = Hosts::up(3);
+    let mut table = Table::new();
+    table.add(&HANGING, &hosts);
     table.check();
 }
 
