@@ -88,6 +88,23 @@ impl Convoke {
         Convoke::wrapped(test, command)
     }
 
+    /// The same, run by another program that takes it as its last arguments.
+    pub(crate) fn under<A: AsRef<OsStr>>(
+        mut self,
+        program: &str,
+        args: impl IntoIterator<Item = A>,
+    ) -> Convoke {
+        let run = std::mem::replace(&mut self.command, Command::new(program));
+        self.command.args(args).arg(run.get_program()).args(run.get_args());
+        for (name, value) in run.get_envs() {
+            match value {
+                Some(value) => self.command.env(name, value),
+                None => self.command.env_remove(name),
+            };
+        }
+        self
+    }
+
     /// A directory for the test's files.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
