@@ -76,6 +76,8 @@ struct Fault {
     script: &'static str,
     /// Whether it is done to a job that runs, or before the command starts.
     is_running: bool,
+    /// Whether the command's standard input is a terminal.
+    is_at_terminal: bool,
     hurt: fn(&Hosts),
     mend: fn(&Hosts),
     status: i32,
@@ -90,6 +92,7 @@ const RUNNING: Fault = Fault {
     options: &[],
     script: OBEDIENT,
     is_running: true,
+    is_at_terminal: false,
     hurt: |_| {},
     mend: |_| {},
     status: 0,
@@ -171,6 +174,13 @@ const FAULTS: &[Fault] = &[
     Fault {
         name: "SIGINT to the front end",
         hurt: |hosts| signal_front_end(hosts, "INT"),
+        status: 130,
+        ..RUNNING
+    },
+    Fault {
+        name: "`^C` at a terminal",
+        is_at_terminal: true,
+        hurt: |hosts| hosts.type_in("\u{3}"),
         status: 130,
         ..RUNNING
     },
@@ -389,7 +399,8 @@ impl Table {
         let misbehave = format!("MISBEHAVE={}", misbehave().display());
         let options = [fault.options, &["--env", &misbehave, "sh", "-c", fault.script]].concat();
         let mut begun = now();
-        let mut run = hosts.run(&options);
+        let run = if fault.is_at_terminal { Hosts::run_at_terminal } else { Hosts::run };
+        let mut run = run(hosts, &options);
         if fault.is_running {
             run.wait_for_lines(hosts.bed.hosts().len(), "ready");
             begun = now();
