@@ -134,7 +134,8 @@ fn keep(agent: Pid, options: &KeeperOptions, pipe: RawFd) -> ! {
     // Nothing here can fail in a way that the keeper could do something about.
     let _ = process::set_child_subreaper();
     let is_shared = options.group == AgentGroup::Shared;
-    close_all_but(pipe, if is_shared { 0 } else { SHELL + 1 });
+    let kept = [SHELL, pipe];
+    close_all_but(if is_shared { &kept[1..] } else { &kept });
     // SAFETY: both strings end in null.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, options.name.as_ptr());
@@ -262,12 +263,16 @@ fn end_like(status: ExitStatus) -> ! {
     unsafe { libc::_exit(status.code().into()) }
 }
 
-/// Closes all descriptors from `first` on but `kept`.
-fn close_all_but(kept: RawFd, first: RawFd) {
-    close_range(kept.cast_unsigned() + 1, u32::MAX);
-    if kept > first {
-        close_range(first.cast_unsigned(), kept.cast_unsigned() - 1);
+/// Closes all descriptors but these, which are in order.
+fn close_all_but(kept: &[RawFd]) {
+    let mut first = 0;
+    for fd in kept.iter().map(|fd| fd.cast_unsigned()) {
+        if fd > first {
+            close_range(first, fd - 1);
+        }
+        first = fd + 1;
     }
+    close_range(first, u32::MAX);
 }
 
 /// Kernels before 5.11 do not know the flag; there, tasks inherit what we have inherited.
