@@ -717,6 +717,35 @@ mod tasks {
         assert_snapshot!(words.replace("open pipes for a task", "<step>"));
     }
 
+    /// Its link, the way to its standard input, and its shell's complaints.
+    #[test]
+    fn an_agent_costs_its_parent_three_descriptors() {
+        let (few, many) = (hold("few-agents", "n[1-2]"), hold("more-agents", "n[1-12]"));
+        // A child may have tried two addresses of its parent at once, and hangs up on one.
+        let costs_three = || descriptors_of_head(&many) == descriptors_of_head(&few) + 3 * 10;
+        assert!(wait_until(Duration::from_secs(10), costs_three));
+        for mut running in [few, many] {
+            running.close_stdin();
+            running.finish().with_status(0);
+        }
+    }
+
+    /// A job whose first task has said that it is up, and waits for the end of its input.
+    fn hold(test: &str, hosts: &str) -> Running {
+        let run = Convoke::new(test).words("--launcher local --tree flat --hosts").arg(hosts);
+        let script = "test $PMI_RANK != 0 || { echo up; cat; }";
+        let mut running = run.args(["sh", "-c", script]).start();
+        running.wait_for_output("`up`", |text| text == b"up\n");
+        running
+    }
+
+    fn descriptors_of_head(running: &Running) -> usize {
+        let mut heads = running.marker().survivors();
+        heads.retain(|it| it.pid != running.pid() && it.command.contains("convoke run"));
+        let [head] = &heads[..] else { panic!("{heads:?}") };
+        fs::read_dir(format!("/proc/{}/fd", head.pid)).unwrap().count()
+    }
+
     #[test]
     fn agents_that_need_more_than_64_descriptors_are_told_so_or_run() {
         let script = "ulimit -n 64; exec $CONVOKE run --launcher local --tree flat \
