@@ -216,6 +216,10 @@ mod terminal {
 
     const END_OF_INPUT: &str = "\u{4}";
     const INTERRUPT: &str = "\u{3}";
+    const STOP: &str = "\u{1a}";
+
+    /// Two tasks, in a script.
+    const LOCAL: &str = "$CONVOKE run --launcher local --hosts a,b -n 2";
 
     #[test]
     fn a_terminal_is_read_line_by_line_until_its_end() {
@@ -280,6 +284,53 @@ mod terminal {
         running.wait_for_output("`heard` of each task", |text| count(text, "heard\n") == 2);
         pty.type_in(INTERRUPT);
         running.finish().with_status(130);
+    }
+
+    #[test]
+    fn a_job_that_is_stopped_at_the_terminal_goes_on_in_the_foreground() {
+        let task = "echo up; test $PMI_RANK = 0 || exec sleep 1000; read line; echo $line; exit 5";
+        let run = format!("{LOCAL} sh -c '{task}'; echo $?");
+        let script = format!("{run}; read word; fg > /dev/null; echo $?");
+        let (mut pty, mut running) = in_shell("stop", &script);
+        running.wait_for_output("`up` of each task", |text| text == b"up\nup\n");
+        pty.type_in(STOP);
+        running.wait_for_output("the status of a stop", |text| text == b"up\nup\n148\n");
+        assert!(wait_until(Duration::from_secs(20), || state_of_sleeper(&running) == "T"));
+        pty.type_in("go on\n");
+        assert!(wait_until(Duration::from_secs(20), || state_of_sleeper(&running) == "S"));
+        pty.type_in("hello\n");
+        let text = running.finish().with_status(0).text();
+        assert_eq!(text, "up\nup\n148\nhello\n5\n");
+    }
+
+    #[test]
+    fn a_job_in_the_background_leaves_the_terminal_to_the_shell() {
+        let task = "echo up; test $PMI_RANK = 0 || exit 0; read line; echo job: $line";
+        let run = format!("{LOCAL} sh -c '{task}' & read line; echo shell: $line");
+        let script = format!("{run}; fg > /dev/null");
+        let (mut pty, mut running) = in_shell("background", &script);
+        running.wait_for_output("`up` of each task", |text| text == b"up\nup\n");
+        pty.type_in("one\n");
+        running.wait_for_output("what the shell read", |text| text == b"up\nup\nshell: one\n");
+        pty.type_in("two\n");
+        let text = running.finish().with_status(0).text();
+        assert_eq!(text, "up\nup\nshell: one\njob: two\n");
+    }
+
+    /// A script with job control, which bash does through its standard error, at a terminal.
+    fn in_shell(test: &str, script: &str) -> (Pty, Running) {
+        let (pty, end) = Pty::open();
+        let script = format!("exec 2> /dev/tty; set -m; {script}");
+        (pty, at_terminal(Convoke::script(test, "bash", &script)).start_with_stdin(end))
+    }
+
+    /// The state of the task that sleeps, as proc(5) has it.
+    fn state_of_sleeper(running: &Running) -> String {
+        let mut sleepers = running.marker().survivors();
+        sleepers.retain(|it| it.command == "sleep 1000");
+        let [sleeper] = &sleepers[..] else { panic!("{sleepers:?}") };
+        let stat = fs::read_to_string(format!("/proc/{}/stat", sleeper.pid)).unwrap();
+        stat.split(' ').nth(2).unwrap().to_owned()
     }
 
     /// `run` as the leader of the session whose terminal is its standard input.

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use testkit::{Marker, fixture};
 
@@ -300,6 +300,11 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            for pid in self.marker.survivors().iter().filter_map(|it| i32::try_from(it.pid).ok()) {
+                let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
+            }
+        }
     }
 }
 
