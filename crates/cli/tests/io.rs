@@ -295,9 +295,9 @@ mod terminal {
         running.wait_for_output("`up` of each task", |text| text == b"up\nup\n");
         pty.type_in(STOP);
         running.wait_for_output("the status of a stop", |text| text == b"up\nup\n148\n");
-        assert!(wait_until(Duration::from_secs(20), || state_of_sleeper(&running) == "T"));
+        assert!(wait_until(Duration::from_secs(20), || stopped_tasks(&running) == 2));
         pty.type_in("go on\n");
-        assert!(wait_until(Duration::from_secs(20), || state_of_sleeper(&running) == "S"));
+        assert!(wait_until(Duration::from_secs(20), || stopped_tasks(&running) == 0));
         pty.type_in("hello\n");
         let text = running.finish().with_status(0).text();
         assert_eq!(text, "up\nup\n148\nhello\n5\n");
@@ -324,13 +324,15 @@ mod terminal {
         (pty, at_terminal(Convoke::script(test, "bash", &script)).start_with_stdin(end))
     }
 
-    /// The state of the task that sleeps, as proc(5) has it.
-    fn state_of_sleeper(running: &Running) -> String {
-        let mut sleepers = running.marker().survivors();
-        sleepers.retain(|it| it.command == "sleep 1000");
-        let [sleeper] = &sleepers[..] else { panic!("{sleepers:?}") };
-        let stat = fs::read_to_string(format!("/proc/{}/stat", sleeper.pid)).unwrap();
-        stat.split(' ').nth(2).unwrap().to_owned()
+    /// How many of the tasks are stopped (proc(5), field 3 of `stat`).
+    fn stopped_tasks(running: &Running) -> usize {
+        let mut tasks = running.marker().survivors();
+        tasks.retain(|it| it.command.starts_with("sh -c echo up") || it.command == "sleep 1000");
+        let is_stopped = |pid: u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            stat.split(' ').nth(2) == Some("T")
+        };
+        tasks.iter().filter(|task| is_stopped(task.pid)).count()
     }
 
     /// `run` as the leader of the session whose terminal is its standard input.
