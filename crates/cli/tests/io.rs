@@ -249,15 +249,15 @@ mod terminal {
     }
 
     #[test]
-    fn an_interrupt_ends_the_job_with_130() {
+    fn an_interrupt_reaches_all_tasks_and_ends_the_job_with_130() {
         let (mut pty, end) = Pty::open();
         let run = on_hosts("interrupt", "a,b", "").words("-n 2");
-        let run = at_terminal(run.args(["sh", "-c", "echo up; exec sleep 1000"]));
-        let mut running = run.start_with_stdin(end);
+        let script = "trap 'echo heard; exit 0' INT; echo up; sleep 1000 & wait";
+        let mut running = at_terminal(run.args(["sh", "-c", script])).start_with_stdin(end);
         running.wait_for_output("`up` of each task", |text| text == b"up\nup\n");
         pty.type_in(INTERRUPT);
         let ended = running.finish().with_status(130);
-        assert_eq!((ended.text(), ended.stderr.as_str()), ("up\nup\n".into(), ""));
+        assert_eq!((ended.text().as_str(), ended.stderr.as_str()), ("up\nup\nheard\nheard\n", ""));
     }
 
     #[test]
