@@ -249,15 +249,17 @@ mod terminal {
     }
 
     #[test]
-    fn an_interrupt_reaches_all_tasks_and_ends_the_job_with_130() {
+    fn an_interrupt_reaches_tasks_and_ends_the_job_with_130() {
         let (mut pty, end) = Pty::open();
         let run = on_hosts("interrupt", "a,b", "").words("-n 2");
-        let script = "trap 'echo heard; exit 0' INT; echo up; sleep 1000 & wait";
+        let script = "trap 'echo heard; trap - INT; kill -INT $$' INT; echo up; sleep 1000 & wait";
         let mut running = at_terminal(run.args(["sh", "-c", script])).start_with_stdin(end);
         running.wait_for_output("`up` of each task", |text| text == b"up\nup\n");
         pty.type_in(INTERRUPT);
         let ended = running.finish().with_status(130);
-        assert_eq!((ended.text().as_str(), ended.stderr.as_str()), ("up\nup\nheard\nheard\n", ""));
+        // The end of the first may be the end of the second before it hears.
+        assert!(ended.text().starts_with("up\nup\nheard\n"), "{}", ended.text());
+        assert_eq!(ended.stderr, "");
     }
 
     #[test]
@@ -305,16 +307,20 @@ mod terminal {
 
     #[test]
     fn a_job_in_the_background_leaves_the_terminal_to_the_shell() {
-        let task = "echo up; test $PMI_RANK = 0 || exit 0; read line; echo job: $line";
-        let run = format!("{LOCAL} sh -c '{task}' & read line; echo shell: $line");
-        let script = format!("{run}; fg > /dev/null");
+        let task = "trap \"echo told; test \\$PMI_RANK = 0 || exit 0\" USR1; echo up; \
+                    while test $PMI_RANK != 0; do sleep 0.05; done; \
+                    read line || read line; echo job: $line";
+        let shell = "read line; echo shell: $line; kill -USR1 $!; read line; fg > /dev/null";
+        let script = format!("{LOCAL} sh -c '{task}' & {shell}");
         let (mut pty, mut running) = in_shell("background", &script);
         running.wait_for_output("`up` of each task", |text| text == b"up\nup\n");
         pty.type_in("one\n");
-        running.wait_for_output("what the shell read", |text| text == b"up\nup\nshell: one\n");
-        pty.type_in("two\n");
+        let told = "up\nup\nshell: one\ntold\ntold\n";
+        running.wait_for_output("the job, which goes on", |text| text == told.as_bytes());
+        assert_eq!(stopped(&running, ""), 0);
+        pty.type_in("two\nthree\n");
         let text = running.finish().with_status(0).text();
-        assert_eq!(text, "up\nup\nshell: one\njob: two\n");
+        assert_eq!(text, format!("{told}job: three\n"));
     }
 
     /// A script with job control, which bash does through its standard error, at a terminal.
@@ -324,15 +330,18 @@ mod terminal {
         (pty, at_terminal(Convoke::script(test, "bash", &script)).start_with_stdin(end))
     }
 
-    /// How many of the tasks are stopped (proc(5), field 3 of `stat`).
     fn stopped_tasks(running: &Running) -> usize {
-        let mut tasks = running.marker().survivors();
-        tasks.retain(|it| it.command.starts_with("sh -c echo up") || it.command == "sleep 1000");
+        stopped(running, "sh -c echo up") + stopped(running, "sleep 1000")
+    }
+
+    /// How many processes with such a command are stopped (proc(5), field 3 of `stat`).
+    fn stopped(running: &Running, command: &str) -> usize {
         let is_stopped = |pid: u32| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-            stat.split(' ').nth(2) == Some("T")
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
         };
-        tasks.iter().filter(|task| is_stopped(task.pid)).count()
+        let processes = running.marker().survivors().into_iter();
+        processes.filter(|it| it.command.starts_with(command) && is_stopped(it.pid)).count()
     }
 
     /// `run` as the leader of the session whose terminal is its standard input.
