@@ -245,6 +245,7 @@ impl<'a> Driver<'a> {
         let own = [
             self.links.poll_timeout(),
             self.helpers.poll_timeout(),
+            self.tasks.poll_timeout(),
             self.sweeps.poll_timeout(),
             user,
         ];
@@ -255,6 +256,7 @@ impl<'a> Driver<'a> {
     fn on_time(&mut self, now: Time) {
         self.links.on_time(now, &mut self.reactor);
         self.helpers.on_time(now);
+        self.tasks.on_time(now, &mut self.reactor);
         if self.sweeps.poll_timeout().is_some_and(|at| at <= now) {
             self.sweep(now);
         }
@@ -279,7 +281,7 @@ impl<'a> Driver<'a> {
             Source::Listener => self.links.on_listener(now, &mut self.reactor),
             Source::Link(link) => self.links.on_ready(now, &mut self.reactor, link, ready),
             Source::Task(job, rank, part) => {
-                self.tasks.on_ready(&mut self.reactor, (job, rank), part, ready);
+                self.tasks.on_ready(now, &mut self.reactor, (job, rank), part, ready);
             }
             Source::Helper(start, part) => self.on_helper(start, part, ready),
             Source::Signals => self.on_signals(now),

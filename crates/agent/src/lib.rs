@@ -25,6 +25,7 @@ mod start_plan;
 mod command;
 mod strays;
 mod task;
+mod task_output;
 mod tasks;
 
 mod byte_queue;

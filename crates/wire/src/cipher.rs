@@ -8,7 +8,10 @@
 //! of 64 KiB, 3.5 and 4.1 in pieces of 1,000 bytes (`cargo run -p wire --release --example
 //! throughput`). Both sides of a handshake together take 0.2 ms of CPU, whichever the hash.
 //!
-//! snow's `ring-resolver` feature would bring `std` along; the forty lines below do not.
+//! SHA-256 is ring's too. Curve25519 is curve25519-dalek's: ring draws its private keys itself.
+//!
+//! snow's `ring-resolver` feature would bring `std` along, and its `default-resolver` ciphers and
+//! hashes of which we need none; the lines below do not.
 //!
 //! Pure crates know no randomness, so the one random thing that a handshake needs, an ephemeral
 //! private key, comes from the driver. [`Once`] hands it out a single time: a second
@@ -16,16 +19,22 @@
 
 use alloc::boxed::Box;
 
+use curve25519_dalek::MontgomeryPoint;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 use snow::Error;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
-use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::resolvers::CryptoResolver;
 use snow::types::{Cipher, Dh, Hash, Random};
+use zeroize::Zeroizing;
 
 use crate::secret::Ephemeral;
 
 /// The Noise protocol that all channels speak.
 pub(crate) const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
+
+/// Bytes of a private and of a public key.
+const KEY_BYTES: usize = 32;
 
 /// Bytes by which a ciphertext is longer than its plaintext.
 pub(crate) const TAG_BYTES: usize = 16;
@@ -39,11 +48,17 @@ impl CryptoResolver for Resolver {
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice)
+        match choice {
+            DHChoice::Curve25519 => Some(Box::new(X25519::default())),
+            DHChoice::Curve448 => None,
+        }
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
-        DefaultResolver.resolve_hash(choice)
+        match choice {
+            HashChoice::SHA256 => Some(Box::new(Sha256(Context::new(&SHA256)))),
+            HashChoice::SHA512 | HashChoice::Blake2s | HashChoice::Blake2b => None,
+        }
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
@@ -62,6 +77,83 @@ impl Random for Once {
         let bytes = self.0.take().ok_or(Error::Rng)?;
         dest.copy_from_slice(bytes.0.get(..dest.len()).ok_or(Error::Rng)?);
         Ok(())
+    }
+}
+
+/// Curve25519 as the Noise specification, section 12.1, and RFC 7748 use it.
+#[derive(Default)]
+struct X25519 {
+    private: Zeroizing<[u8; KEY_BYTES]>,
+    public: [u8; KEY_BYTES],
+}
+
+impl Dh for X25519 {
+    fn name(&self) -> &'static str {
+        "25519"
+    }
+
+    fn pub_len(&self) -> usize {
+        KEY_BYTES
+    }
+
+    fn priv_len(&self) -> usize {
+        KEY_BYTES
+    }
+
+    fn set(&mut self, private: &[u8]) {
+        self.private.copy_from_slice(private);
+        self.public = MontgomeryPoint::mul_base_clamped(*self.private).to_bytes();
+    }
+
+    fn generate(&mut self, random: &mut dyn Random) -> Result<(), Error> {
+        let mut private = Zeroizing::new([0; KEY_BYTES]);
+        random.try_fill_bytes(&mut *private)?;
+        self.set(&*private);
+        Ok(())
+    }
+
+    fn pubkey(&self) -> &[u8] {
+        &self.public
+    }
+
+    fn privkey(&self) -> &[u8] {
+        &*self.private
+    }
+
+    fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
+        let public = public.first_chunk().ok_or(Error::Dh)?;
+        let shared = MontgomeryPoint(*public).mul_clamped(*self.private);
+        out.get_mut(..KEY_BYTES).ok_or(Error::Dh)?.copy_from_slice(shared.as_bytes());
+        Ok(())
+    }
+}
+
+/// SHA-256 as the Noise specification, section 12.5, uses it.
+struct Sha256(Context);
+
+impl Hash for Sha256 {
+    fn name(&self) -> &'static str {
+        "SHA256"
+    }
+
+    fn block_len(&self) -> usize {
+        SHA256.block_len()
+    }
+
+    fn hash_len(&self) -> usize {
+        SHA256_OUTPUT_LEN
+    }
+
+    fn reset(&mut self) {
+        self.0 = Context::new(&SHA256);
+    }
+
+    fn input(&mut self, data: &[u8]) {
+        self.0.update(data);
+    }
+
+    fn result(&mut self, out: &mut [u8]) {
+        out[..SHA256_OUTPUT_LEN].copy_from_slice(self.0.clone().finish().as_ref());
     }
 }
 
