@@ -411,6 +411,34 @@ mod tasks {
     use super::*;
 
     #[test]
+    fn an_agent_that_is_killed_is_named_with_the_signal() {
+        let ended = on_hosts("killed-agent", "a,b", "").words("-n 2 sh -c").arg(KILL_ON_B);
+        assert_snapshot!(ended.env("VICTIM", "$PPID").run().with_status(251).words());
+    }
+
+    /// The keeper is what the shell here has become. Whether the agent's own words come through
+    /// after it is a matter of time.
+    #[test]
+    fn an_agent_whose_keeper_is_killed_is_named_with_the_signal_of_its_shell() {
+        let ended = on_hosts("killed-keeper", "a,b", "").words("-n 2 sh -c").arg(KILL_ON_B);
+        let ended = ended.env("VICTIM", "$(cut -d' ' -f4 /proc/$PPID/stat)");
+        let words = ended.run().with_status(251).words();
+        let first = "error: lost node b: its remote shell was killed by signal 9 (SIGKILL)\n";
+        assert!(words.starts_with(first), "{words}");
+    }
+
+    /// The agent of `b` hangs, and then the task on `a` ends the job.
+    #[test]
+    fn an_agent_that_hangs_when_the_job_is_ended_is_named_with_what_may_be_missing() {
+        let script = r#"[ "$PMI_RANK" = 0 ] || { kill -STOP $PPID; sleep 60; }; sleep 0.5; exit 3"#;
+        let run = on_hosts("hung-agent", "a,b", "").words("--grace 300ms -n 2 sh -c").arg(script);
+        assert_snapshot!(run.run().with_status(3).words());
+    }
+
+    /// Kills what the variable says, on one of two hosts.
+    const KILL_ON_B: &str = r#"[ "$PMI_RANK" = 0 ] || eval "kill -9 $VICTIM"; sleep 60"#;
+
+    #[test]
     fn a_pmi_client_that_dies_in_half_a_line_ends_the_job() {
         let run = on_hosts("half-line", "a,b", "").words("-n 2 --ppn 1");
         let script = "if test $PMI_RANK = 1; then exec $0 pmi-init pmi-send:cmd=put\\ kvs exit:0; \

@@ -128,14 +128,14 @@ const FAULTS: &[Fault] = &[
         name: "kill -9 an agent",
         hurt: |hosts| kill(hosts, HURT, Role::Agent),
         status: 251,
-        says: &["error: lost node n5: "],
+        says: &["error: lost node n5: its agent was killed by signal 9 (SIGKILL)"],
         ..RUNNING
     },
     Fault {
         name: "kill -9 a keeper",
         hurt: |hosts| kill(hosts, HURT, Role::Keeper),
         status: 251,
-        says: &["error: lost node n5: "],
+        says: &["error: lost node n5: ", "its keeper was killed"],
         ..RUNNING
     },
     Fault {
@@ -154,7 +154,7 @@ const FAULTS: &[Fault] = &[
         name: "kill -9 a node's ssh",
         hurt: |hosts| hosts.signal(&shell_to_hurt(hosts), "KILL"),
         status: 251,
-        says: &["error: lost node n5: "],
+        says: &["error: lost node n5: its remote shell was killed by signal 9 (SIGKILL)"],
         ..RUNNING
     },
     Fault {
@@ -210,7 +210,7 @@ const FAULTS: &[Fault] = &[
         hurt: |hosts| hosts.bed.cut(HURT).unwrap(),
         mend: |hosts| hosts.bed.heal(HURT).unwrap(),
         status: 251,
-        says: &["error: lost node n5: ", "timed out"],
+        says: &["error: lost node n5: the network to it is cut, or it is down"],
         within: Duration::from_secs(12),
         ..RUNNING
     },
@@ -249,7 +249,7 @@ const FAULTS: &[Fault] = &[
         name: "power failure of a node",
         hurt: |hosts| hosts.bed.power_off(HURT).unwrap(),
         status: 251,
-        says: &["error: lost node n5: ", "timed out"],
+        says: &["error: lost node n5: the network to it is cut, or it is down"],
         within: Duration::from_secs(12),
         ..RUNNING
     },
@@ -363,6 +363,24 @@ fn a_failed_task_leaves_the_others_alone_when_the_user_says_so() {
     assert_eq!(end.status, 137, "{end:?}");
     assert_eq!(end.stderr, "task 1 on n1 was killed by signal 9 (SIGKILL)\n");
     assert_eq!(end.stdout, ["ready", "ready", "ready", "told", "told"]);
+    assert_nothing_is_left(&hosts);
+}
+
+#[test]
+fn an_agent_that_hangs_is_named_and_ended_by_its_keeper_once_its_shell_is_gone() {
+    let hosts = Hosts::up(3);
+    let mut run = hosts.run(&["--grace", "300ms", "sh", "-c", OBEDIENT]);
+    run.wait_for_lines(3, "ready");
+    hosts.signal(&hosts.member("n2", Role::Agent), "STOP");
+    hosts.signal(&hosts.member("n1", Role::Task), "USR2");
+    let begun = now();
+    let end = run.end();
+    say(&format!(
+        "an agent that hangs keeps the end of its job back for {}",
+        seconds(begun.elapsed())
+    ));
+    assert_eq!(end.status, 3, "{end:?}");
+    assert!(end.stderr.contains("lost node n2: its agent or the whole host hangs"), "{end:?}");
     assert_nothing_is_left(&hosts);
 }
 

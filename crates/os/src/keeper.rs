@@ -6,42 +6,51 @@
 //! of a pipe that only the keeper holds. A parent-death signal would be quicker, and wrong: the
 //! agent must live long enough to kill its own descendants first.
 //!
-//! An agent that hangs sees no end of its starter. So the keeper of an agent watches standard
-//! input, the remote shell's channel, as well, and ends an agent that does not when that has.
-//!
-//! The keeper is made before anything is allocated, and holds three descriptors: not the user's
-//! pipe, and of the shell's channel only what it watches. If both are killed at the same instant,
-//! what ignores its own parent's death survives, unless a cgroup or a PID namespace holds it.
+//! The keeper is made before anything is allocated. The front end's holds one descriptor, and not
+//! the user's pipe. That of an agent keeps the remote shell's too: standard input, whose end is the
+//! shell's, and standard error to say there which signal killed the agent. A status does not come
+//! through every remote shell (ssh makes it 255, as everything that goes wrong), while a line does.
+//! If both are killed at the same instant, what ignores its
+//! own parent's death survives, unless a cgroup or a PID namespace holds it.
 #![expect(unsafe_code, reason = "fork, and signals taken with their origin")]
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use crate::process::{self, ExitStatus, State};
-use crate::{Clock, Pid, Signal, SignalFd, signals, stream};
+use crate::{Pid, Signal, signals, stream};
+
+mod watch;
+
+use watch::Watch;
 
 /// What the caller decides.
 #[derive(Clone, Copy, Debug)]
 pub struct KeeperOptions {
     /// The keeper's name in process lists, at most 15 bytes.
     pub name: &'static CStr,
-    /// Where the agent runs.
+    /// Where the agent runs, and so on which side: see [`AgentGroup`].
     pub group: AgentGroup,
 }
 
-/// The agent's process group, which decides what a terminal does to it, and whom it lives for.
+/// What the keeper writes on standard error before the number of the signal that killed the agent.
+pub const KILLED_WORDS: &str = "convoke keeper: the agent was killed by signal ";
+
+/// How long a full pipe may keep the keeper from saying so.
+const TELL_MS_MAX: i32 = 200;
+
+/// The agent's process group, which decides what a terminal does to it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AgentGroup {
     /// The keeper's. The terminal's signals reach both, so the keeper does not pass those on. The
-    /// front end's choice: it may read the terminal. The keeper stops with it, so that the shell
-    /// sees its job stop.
+    /// front end's choice: it may read the terminal. The keeper stops when the agent does.
     Shared,
-    /// Its own, in the keeper's session. It lives for whoever holds the other end of standard
-    /// input, and a keeper whose agent is stopped does not stop: it is needed all the more.
+    /// Its own, in the keeper's session. The keeper says on standard error which signal killed the
+    /// agent, see [`KILLED_WORDS`], and kills one that outlives the end of standard input for long.
     Own,
-    /// Its own session, without a terminal; else as the one before.
+    /// Its own session, without a terminal; as `Own` otherwise.
     OwnSession,
 }
 
@@ -59,19 +68,11 @@ pub struct Kept {
 #[error("fork a keeper")]
 pub struct KeeperError(#[source] pub io::Error);
 
-/// Standard input: for an agent the remote shell's channel.
-const SHELL: RawFd = 0;
-
 /// How long the keeper tries to kill what the agent left.
 const KILL_BOUND: Duration = Duration::from_secs(10);
 
-/// How long an agent may live on when the shell's channel has ended. An agent that is well needs
-/// as long as it takes to kill what is below it, and what is killed under way the keeper goes on
-/// to kill.
-const ORPHAN_BOUND: Duration = Duration::from_secs(1);
-
-/// What the keeper wakes for; all but the last is passed on to the agent.
-const AWAITED: [Signal; 10] = [
+/// What the keeper passes on to the agent.
+const FORWARDED: [Signal; 9] = [
     Signal::TERM,
     Signal::INT,
     Signal::HUP,
@@ -81,7 +82,6 @@ const AWAITED: [Signal; 10] = [
     Signal::CONT,
     Signal::WINCH,
     Signal::QUIT,
-    Signal::CHLD,
 ];
 
 /// Forks. Returns in the child, the agent; the parent becomes the keeper and never returns.
@@ -133,17 +133,23 @@ fn set_up_agent(group: AgentGroup) -> io::Result<()> {
 fn keep(agent: Pid, options: &KeeperOptions, pipe: RawFd) -> ! {
     // Nothing here can fail in a way that the keeper could do something about.
     let _ = process::set_child_subreaper();
-    let is_shared = options.group == AgentGroup::Shared;
-    let kept = [SHELL, pipe];
-    close_all_but(if is_shared { &kept[1..] } else { &kept });
+    let is_front_end = options.group == AgentGroup::Shared;
+    if is_front_end {
+        close_all_but(&[pipe]);
+    } else {
+        close_all_but(&[libc::STDIN_FILENO, libc::STDERR_FILENO, pipe]);
+    }
     // SAFETY: both strings end in null.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, options.name.as_ptr());
         libc::chdir(c"/".as_ptr());
     }
     release_program();
-    let status = wait_for_agent(agent, is_shared);
+    let status = if is_front_end { wait_for_agent(agent) } else { watch_over(agent) };
     let _ = process::kill_all_descendants(KILL_BOUND, &mut |_, _| {});
+    if let (ExitStatus::Signaled { signal, .. }, false) = (status, is_front_end) {
+        tell(&format!("{KILLED_WORDS}{}\n", signal.0));
+    }
     end_like(status)
 }
 
@@ -165,80 +171,30 @@ fn release_program() {
     }
 }
 
-/// Passes signals on until the agent has ended, and ends it when it outlives its shell.
-fn wait_for_agent(agent: Pid, is_shared: bool) -> ExitStatus {
+/// Passes signals on until the agent has ended, or is killed since it hangs and its shell is gone.
+fn watch_over(agent: Pid) -> ExitStatus {
+    // Without a descriptor for it there is still the plain wait.
+    Watch::new(agent).and_then(Watch::wait).unwrap_or_else(|_| wait_for_agent(agent))
+}
+
+/// Passes signals on until the agent has ended. Those of a terminal reach the agent too.
+fn wait_for_agent(agent: Pid) -> ExitStatus {
     let what = libc::WEXITED | libc::WSTOPPED;
-    // Descriptors there are; all were closed just before.
-    let Ok(mut watch) = Watch::new(!is_shared) else { return ExitStatus::Exited(u8::MAX) };
     loop {
         match process::wait_for(libc::P_PID, agent.cast_unsigned(), what) {
             Ok(Some((_, State::Ended(status)))) => return status,
-            Ok(Some((_, State::Stopped(signal)))) if is_shared => {
+            Ok(Some((_, State::Stopped(signal)))) => {
                 stop_like(signal);
                 continue;
             }
-            Ok(Some((_, State::Stopped(_))) | None) => {}
+            Ok(None) => {}
             // Not our child: cannot be, but waiting for ever would be the worst answer.
             Err(_) => return ExitStatus::Exited(u8::MAX),
         }
-        watch.wait();
-        if watch.is_over() {
-            let _ = process::kill(agent, Signal::KILL); // it may have ended meanwhile
+        let Some((signal, from_kernel)) = next_signal() else { continue };
+        if FORWARDED.contains(&signal) && !from_kernel {
+            let _ = process::kill(agent, signal); // it may have ended meanwhile
         }
-        while let Ok(Some(received)) = watch.signals.read() {
-            let is_known = received.by_kernel && is_shared;
-            if received.signal != Signal::CHLD && !is_known {
-                let _ = process::kill(agent, received.signal); // it may have ended meanwhile
-            }
-        }
-    }
-}
-
-/// What a keeper waits for.
-struct Watch {
-    signals: SignalFd,
-    clock: Clock,
-    /// The shell's channel, while its end is waited for.
-    shell: Option<RawFd>,
-    /// Set when the channel has ended: when the agent's time is over.
-    deadline: Option<u64>,
-}
-
-impl Watch {
-    fn new(with_shell: bool) -> io::Result<Watch> {
-        let signals = SignalFd::new(&AWAITED)?;
-        let shell = with_shell.then_some(SHELL);
-        Ok(Watch { signals, clock: Clock::new(), shell, deadline: None })
-    }
-
-    /// Waits for a signal, the end of the channel, or the deadline.
-    fn wait(&mut self) {
-        let watch = |fd, events| libc::pollfd { fd, events, revents: 0 };
-        let signals = watch(self.signals.as_fd().as_raw_fd(), libc::POLLIN);
-        // The kernel passes over a negative number.
-        let mut fds = [signals, watch(self.shell.unwrap_or(-1), libc::POLLRDHUP)];
-        // SAFETY: the array is valid, and two long.
-        let n = unsafe { libc::poll(fds.as_mut_ptr(), 2, self.timeout_ms()) };
-        if n > 0 && fds[1].revents != 0 {
-            self.shell = None;
-            // If there is no such descriptor, nobody started the agent through it.
-            if fds[1].revents & libc::POLLNVAL == 0 {
-                let bound = u64::try_from(ORPHAN_BOUND.as_nanos()).unwrap_or(u64::MAX);
-                self.deadline = Some(self.clock.now() + bound);
-            }
-        }
-    }
-
-    /// Whether the agent's time is over; told once.
-    fn is_over(&mut self) -> bool {
-        let now = self.clock.now();
-        self.deadline.take_if(|deadline| *deadline <= now).is_some()
-    }
-
-    /// Until the deadline, rounded up; -1 for ever.
-    fn timeout_ms(&self) -> i32 {
-        let left = |deadline: u64| deadline.saturating_sub(self.clock.now()) / 1_000_000 + 1;
-        self.deadline.map_or(-1, |deadline| i32::try_from(left(deadline)).unwrap_or(i32::MAX))
     }
 }
 
@@ -248,6 +204,18 @@ fn stop_like(signal: Signal) {
     signals::raise(signal);
     signals::reset(&[signal]); // stops here
     block_all_signals();
+}
+
+/// The next signal, and whether the kernel sent it, as it does for a terminal.
+fn next_signal() -> Option<(Signal, bool)> {
+    // SAFETY: zeroed is valid for both, and the pointers are valid.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let number = libc::sigwaitinfo(&all, &mut info);
+        (number != -1).then_some((Signal(number), info.si_code == libc::SI_KERNEL))
+    }
 }
 
 /// Ends with the agent's status, or by the agent's signal, without a second core file.
@@ -261,6 +229,18 @@ fn end_like(status: ExitStatus) -> ! {
     }
     // SAFETY: no preconditions. Nothing of the agent's may be flushed twice, so not `exit`.
     unsafe { libc::_exit(status.code().into()) }
+}
+
+/// Writes to standard error if there is room, and else not at all. Nobody listening is fine: with
+/// all signals blocked that is an error and no SIGPIPE.
+fn tell(words: &str) {
+    let mut poll = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: both pointers are valid. Where a pipe has room at all it has room for a short line.
+    unsafe {
+        if libc::poll(&mut poll, 1, TELL_MS_MAX) == 1 {
+            libc::write(poll.fd, words.as_ptr().cast(), words.len());
+        }
+    }
 }
 
 /// Closes all descriptors but these, which are in order.

@@ -20,8 +20,6 @@ pub struct Received {
     pub signal: Signal,
     /// Who sent it; 0 when the kernel did, as for `^C`.
     pub sender: Pid,
-    /// Whether the kernel did, as it does for a terminal.
-    pub by_kernel: bool,
 }
 
 impl SignalFd {
@@ -60,7 +58,7 @@ impl SignalFd {
         }
         let by_kernel = info.ssi_code == libc::SI_KERNEL;
         let sender = if by_kernel { 0 } else { info.ssi_pid.cast_signed() };
-        Ok(Some(Received { signal: Signal(info.ssi_signo.cast_signed()), sender, by_kernel }))
+        Ok(Some(Received { signal: Signal(info.ssi_signo.cast_signed()), sender }))
     }
 }
 

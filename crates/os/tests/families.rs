@@ -2,8 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::ffi::CString;
-use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use os::process::{ExitStatus, kill, kill_pidfd, try_wait, try_wait_stopped};
@@ -45,27 +44,29 @@ fn when_the_agent_is_killed_the_keeper_kills_its_tasks() {
 }
 
 #[test]
+fn the_keeper_says_on_standard_error_which_signal_killed_its_agent() {
+    let mut fixture = Kept::start("kept-apart");
+    kill(fixture.agent, Signal::KILL).unwrap();
+    let words = os::keeper::KILLED_WORDS.split(' ').next().unwrap();
+    assert_eq!(fixture.inner.expect(words), Signal::KILL.0);
+    assert_eq!(fixture.end(), killed());
+}
+
+#[test]
+fn an_agent_that_hangs_is_killed_once_its_shell_is_gone() {
+    let mut fixture = Kept::start("kept-apart");
+    kill(fixture.agent, Signal::STOP).unwrap();
+    fixture.inner.hang_up();
+    assert_eq!(fixture.end(), killed());
+}
+
+#[test]
 fn when_the_keeper_is_killed_the_agent_kills_its_tasks() {
     for what in ["kept", "kept-apart"] {
         let fixture = Kept::start(what);
         kill(fixture.keeper, Signal::KILL).unwrap();
         assert_eq!(fixture.end(), killed());
     }
-}
-
-#[test]
-fn an_agent_that_hangs_is_killed_when_its_shell_has_ended() {
-    let mut fixture = Kept::start("kept-apart");
-    kill(fixture.agent, Signal::STOP).unwrap();
-    fixture.inner.close_stdin();
-    assert_eq!(fixture.end(), killed());
-}
-
-#[test]
-fn an_agent_that_ends_with_its_shell_is_left_to_itself() {
-    let mut fixture = Kept::start("kept-apart");
-    fixture.inner.close_stdin();
-    assert_eq!(fixture.end(), ExitStatus::Exited(7));
 }
 
 #[test]
@@ -140,7 +141,8 @@ impl Fixture {
         let what = CString::new(what).unwrap();
         let (stdin, stdout) = (pipe().unwrap(), pipe().unwrap());
         let mut spec = SpawnSpec::new(&program, vec![&program, &what], vec![]);
-        spec.fds = [Some(stdin.read.as_fd()), Some(stdout.write.as_fd()), None];
+        let out = Some(stdout.write.as_fd());
+        spec.fds = [Some(stdin.read.as_fd()), out, out];
         spec.process_group = true;
         let child = spawn(&spec).unwrap();
         let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
@@ -160,12 +162,6 @@ impl Fixture {
         }
     }
 
-    /// Reads as its end from here on.
-    fn close_stdin(&mut self) {
-        let null = || OwnedFd::from(File::open("/dev/null").unwrap());
-        self.stdin = Pipe { read: null(), write: null() };
-    }
-
     fn read_more(&mut self) -> bool {
         wait_readable(self.stdout.read.as_fd());
         let mut buffer = [0; 4096];
@@ -178,6 +174,12 @@ impl Fixture {
             self.lines.push(String::from_utf8(line).unwrap().trim().to_owned());
         }
         true
+    }
+
+    /// Closes its standard input.
+    fn hang_up(&mut self) {
+        let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
+        self.stdin.write = null.into();
     }
 
     /// Waits until the whole family is gone.
