@@ -19,6 +19,7 @@ mod quantity;
 mod quiet;
 mod report;
 mod run;
+mod sealed;
 mod settings;
 mod tools;
 mod turns;
@@ -50,6 +51,11 @@ fn run() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let Some((name, options)) = words.split_first() else { bail!("no benchmark named\n{USAGE}") };
+    match *name {
+        sealed::HEAD => return sealed::run_head(options),
+        sealed::AGENT => return sealed::run_agent(options),
+        _ => {}
+    }
     let settings = Settings::parse(options)?;
     let measure: fn(&Tools, &mut Report) -> anyhow::Result<()> = match *name {
         "launch" => launch::measure,

@@ -312,7 +312,7 @@ impl<'a> Driver<'a> {
             Ok(Chunk::Data(_) | Chunk::WouldBlock) => {}
             Ok(Chunk::Eof) | Err(_) => {
                 *boot = None;
-                self.reactor.report(Input::KeeperGone);
+                self.reactor.report(Input::ShellGone);
             }
         }
     }
@@ -333,13 +333,14 @@ impl<'a> Driver<'a> {
                 self.sweep(now);
                 continue;
             }
+            let told = convert::model_signal(signal);
             match &mut self.side {
-                Side::Agent(_) => self.reactor.report(Input::KeeperGone),
+                Side::Agent(_) => self.reactor.report(Input::Terminated(told)),
                 Side::Head(head) => {
                     if signal == Signal::CONT {
                         head.input.on_continued(now, &mut self.reactor);
                     }
-                    self.reactor.report(Input::UserSignal(convert::model_signal(signal)));
+                    self.reactor.report(Input::UserSignal(told));
                 }
             }
         }

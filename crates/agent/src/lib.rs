@@ -23,6 +23,7 @@ mod helpers;
 mod start_plan;
 
 mod command;
+mod interpreter;
 mod strays;
 mod task;
 mod task_output;

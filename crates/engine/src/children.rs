@@ -13,17 +13,24 @@ use core::time::Duration;
 
 use model::{AgentId, IdSet, StatusRuns};
 use proto::{Event, Grants, Silence};
-use wire::{AgentLoss, Hello, LossCause, Message, StartCause, StartFailure, Stats, Welcome};
+use wire::{
+    AgentLoss, Hello, LossCause, Message, ShellFailureKind, StartCause, StartFailure, Stats,
+    Welcome,
+};
 
 use crate::child::{Child, ChildState, Failure, back_off};
 use crate::engine::Engine;
-use crate::{Effect, LinkId, Start, StartId, names};
+use crate::{Effect, LinkEnd, LinkId, Start, StartId, names};
 
 /// How long the other of link and shell may take to explain why the first is gone.
 const EXPLAIN_MAX: Duration = Duration::from_millis(200);
 
 /// How long a shell may outlive its agent's farewell.
 const SHELL_LINGER_MAX: Duration = Duration::from_secs(1);
+
+/// From one ping to the next once a job is being killed, when a child that hangs would keep the
+/// whole session waiting: it is lost, and named, before the head gives up.
+const HURRY: Duration = Duration::from_millis(800);
 
 /// Output that all children together may have on their way to this member, in bytes, and bounds on
 /// one child's part. The lower bound keeps one link busy, the upper bounds this member's memory.
@@ -154,13 +161,7 @@ impl Engine {
                     self.fail(agent, Failure { cause, words: words.clone() });
                 }
                 ChildState::Up => {
-                    let cause = match cause {
-                        StartCause::Shell(_, status) => LossCause::Shell(status),
-                        StartCause::NoShell(_)
-                        | StartCause::Silent
-                        | StartCause::Deadline
-                        | StartCause::Parent(_) => LossCause::LinkClosed,
-                    };
+                    let cause = shell_loss(cause).unwrap_or(LossCause::LinkClosed);
                     child.state = ChildState::Losing {
                         cause,
                         words: words.clone(),
@@ -168,8 +169,8 @@ impl Engine {
                     };
                 }
                 ChildState::Losing { cause: told, words: said, .. } => {
-                    if let (LossCause::LinkClosed, StartCause::Shell(_, status)) = (*told, cause) {
-                        *told = LossCause::Shell(status);
+                    if let (LossCause::LinkClosed, Some(cause)) = (*told, shell_loss(cause)) {
+                        *told = cause;
                     }
                     if !words.is_empty() {
                         said.clone_from(&words);
@@ -327,9 +328,10 @@ impl Engine {
         &mut self,
         agent: AgentId,
         link: LinkId,
-        misbehaved: bool,
+        end: LinkEnd,
         words: String,
     ) {
+        let session = self.session();
         let Some(child) = self.children.get_mut(&agent) else { return };
         if child.link != Some(link) {
             return;
@@ -337,7 +339,11 @@ impl Engine {
         child.link = None;
         match &mut child.state {
             ChildState::Up => {
-                let cause = if misbehaved { LossCause::Misbehaved } else { LossCause::LinkClosed };
+                let cause = match end {
+                    LinkEnd::Closed => LossCause::LinkClosed,
+                    LinkEnd::Cut => LossCause::LinkCut(session.link_timeout_ms),
+                    LinkEnd::Misbehaved => LossCause::Misbehaved,
+                };
                 let report_at = self.now + EXPLAIN_MAX;
                 child.state = ChildState::Losing { cause, words, report_at };
                 if child.shell.is_none() {
@@ -370,6 +376,8 @@ impl Engine {
         // While the session ends, to be gone is what was asked for.
         if self.ending.is_none() {
             self.on_loss(AgentLoss { agent, agents, cause, words });
+        } else if self.job.as_ref().is_some_and(|job| job.waits_for(agent)) {
+            self.stats.unfinished = self.stats.unfinished.union(&agents);
         }
         self.child_ended(agent);
     }
@@ -438,6 +446,15 @@ impl Engine {
         }
     }
 
+    /// Asks every child for a sign of life, and from here on often.
+    pub(crate) fn hurry_children(&mut self) {
+        let Some(ticker) = &mut self.ticker else { return };
+        ticker.hurry(self.now, HURRY);
+        for child in self.children.values_mut().filter(|child| child.is_up()) {
+            child.silence.on_announced(self.now, millis(HURRY));
+        }
+    }
+
     fn child_timed_out(&mut self, agent: AgentId) {
         let now = self.now;
         let Some(child) = self.children.get_mut(&agent) else { return };
@@ -461,6 +478,20 @@ impl Engine {
                 self.kill_shell_of(agent);
             }
         }
+    }
+}
+
+/// What the end of a shell says about the loss of its agent.
+fn shell_loss(cause: StartCause) -> Option<LossCause> {
+    match cause {
+        StartCause::Shell(ShellFailureKind::AgentKilled(signal), _) => {
+            Some(LossCause::Killed(signal))
+        }
+        StartCause::Shell(_, status) => Some(LossCause::Shell(status)),
+        StartCause::NoShell(_)
+        | StartCause::Silent
+        | StartCause::Deadline
+        | StartCause::Parent(_) => None,
     }
 }
 

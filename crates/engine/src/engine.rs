@@ -24,7 +24,7 @@ use crate::head::Head;
 use crate::job::Job;
 use crate::joining::Joining;
 use crate::rng::Rng;
-use crate::{AgentConfig, Effect, HeadConfig, Input, LinkId, Outcome, StartId};
+use crate::{AgentConfig, Effect, HeadConfig, Input, LinkEnd, LinkId, Outcome, StartId};
 
 /// An agent or the head.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub(crate) enum Above {
     /// An agent whose parent has not answered yet.
     Unwelcomed { link: Option<LinkId>, config: AgentConfig, until: Time },
     /// A parent.
-    Parent { link: LinkId, silence: Silence },
+    Parent { parent: AgentId, link: LinkId, silence: Silence },
 }
 
 /// What a member is busy with; messages are counted by it.
@@ -140,9 +140,7 @@ impl Engine {
             Input::LinkUp { link, peer } => self.on_link_up(link, peer),
             Input::Message { link, message } => self.on_message(link, message),
             Input::Alive(link) => self.on_alive(link),
-            Input::LinkDown { link, misbehaved, words } => {
-                self.on_link_down(link, misbehaved, words);
-            }
+            Input::LinkDown { link, end, words } => self.on_link_down(link, end, words),
             Input::ConnectFailed(words) => self.abandon(words),
             Input::Started(start) => self.on_started(start),
             Input::ShellEnded { start, kind, status, words } => {
@@ -163,7 +161,9 @@ impl Engine {
             Input::TaskInputWritten { job: _, rank: _, bytes } => self.on_task_input_written(bytes),
             Input::TaskInputClosed { job, rank: _ } => self.up(Message::InputClosed(job)),
             Input::Swept(_) => self.on_swept(),
-            Input::KeeperGone => self.abandon("its keeper or its remote shell is gone".to_string()),
+            Input::KeeperGone => self.abandon("its keeper was killed".to_string()),
+            Input::ShellGone => self.abandon("its remote shell is gone".to_string()),
+            Input::Terminated(signal) => self.abandon(alloc::format!("it was sent {signal}")),
             Input::UserInput(data) => self.on_user_input(data),
             Input::UserInputEnd => self.on_user_input_end(),
             Input::OutputWritten(bytes) => {
@@ -337,9 +337,9 @@ impl Engine {
             silence.on_heard(self.now);
         }
         match (&self.above, message) {
-            (Above::Unwelcomed { link: Some(link), .. }, Message::Welcome(welcome)) => {
-                let link = *link;
-                self.on_welcome(link, *welcome);
+            (Above::Unwelcomed { link: Some(link), config, .. }, Message::Welcome(welcome)) => {
+                let (parent, link) = (config.parent, *link);
+                self.on_welcome(parent, link, *welcome);
             }
             (Above::Unwelcomed { .. }, Message::Shutdown) => self.leave(),
             (Above::Parent { link, .. }, Message::Ping { next_ms }) => {
@@ -357,14 +357,14 @@ impl Engine {
         }
     }
 
-    fn on_welcome(&mut self, link: LinkId, welcome: Welcome) {
+    fn on_welcome(&mut self, parent: AgentId, link: LinkId, welcome: Welcome) {
         let Ok(names) = crate::names::unfold(&welcome.names, welcome.below.len()) else {
             return self.abandon("its parent's list of names is broken".to_string());
         };
         let mut silence = Silence::new(self.now);
         // The first ping follows at once, and says more.
         silence.on_announced(self.now, welcome.session.heartbeat_ms);
-        self.above = Above::Parent { link, silence };
+        self.above = Above::Parent { parent, link, silence };
         let timeout_ms = welcome.session.link_timeout_ms;
         self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
         self.begin(welcome.tree, welcome.below, names, welcome.session);
@@ -389,16 +389,14 @@ impl Engine {
                 self.tell_children(Message::JoinDeadline);
                 self.give_up_joining();
             }
-            Message::Launch(job) => {
-                self.tell_children(Message::Launch(job));
-                self.launch(job);
-            }
+            Message::Launch(job) => self.launch(job),
             Message::Release { job: _, fence, payload } => self.on_release(fence, payload),
             Message::Signal(job, signal) => {
                 self.tell_children(Message::Signal(job, signal));
                 self.signal_tasks(job, signal);
             }
             Message::Stop { job, grace_ms } => {
+                self.phase = Phase::End;
                 self.tell_children(Message::Stop { job, grace_ms });
                 self.stop_job(Duration::from_millis(u64::from(grace_ms)));
             }
@@ -464,21 +462,21 @@ impl Engine {
         let words = words.to_string();
         self.events.push_back(Event::PeerMisbehaved { agent, words: words.clone() });
         self.effects.push_back(Effect::Close(link));
-        self.on_link_down(link, true, words);
+        self.on_link_down(link, LinkEnd::Misbehaved, words);
     }
 
-    fn on_link_down(&mut self, link: LinkId, misbehaved: bool, words: String) {
+    fn on_link_down(&mut self, link: LinkId, end: LinkEnd, words: String) {
         if self.uplink() == Some(link) {
-            return self.abandon(alloc::format!("its parent is gone: {words}"));
+            return self.abandon(parent_gone(end, &words));
         }
         if let Some(agent) = self.links.remove(&link) {
-            self.on_child_link_down(agent, link, misbehaved, words);
+            self.on_child_link_down(agent, link, end, words);
         }
     }
 
     fn on_alive(&mut self, link: LinkId) {
         match &mut self.above {
-            Above::Parent { link: uplink, silence } if *uplink == link => {
+            Above::Parent { link: uplink, silence, .. } if *uplink == link => {
                 silence.on_heard(self.now)
             }
             Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
@@ -504,10 +502,11 @@ impl Engine {
     }
 
     /// Stops or goes on with the front end. A head that is stopped hears nothing and says nothing, so
-    /// neither it nor its children may take the other's silence for its end.
+    /// neither it nor its children may take the other's silence for its end, nor its kernel's window
+    /// that stays full. All other agents run, and watch each other as ever.
     fn suspend(&mut self, on: bool) {
         match &mut self.above {
-            Above::Parent { link, silence } => {
+            Above::Parent { parent: AgentId::HEAD, link, silence } => {
                 let link = *link;
                 if on {
                     silence.on_suspended();
@@ -519,7 +518,7 @@ impl Engine {
                 // Ours are the kernel's affair while we are stopped: it answers probes for us.
                 self.children.values_mut().for_each(|child| child.silence.on_suspended());
             }
-            Above::Unwelcomed { .. } => {}
+            Above::Parent { .. } | Above::Unwelcomed { .. } => {}
         }
         if let Some(job) = &self.job {
             let signal = if on { Signal::STOP } else { Signal::CONT };
@@ -632,6 +631,16 @@ impl Engine {
         }
         self.job = Some(job);
     }
+}
+
+/// Why an agent whose link to its parent is over has nobody to obey.
+fn parent_gone(end: LinkEnd, words: &str) -> String {
+    let end = match end {
+        LinkEnd::Closed => "its parent is gone",
+        LinkEnd::Cut => "the network to its parent is cut",
+        LinkEnd::Misbehaved => "its parent broke the protocol",
+    };
+    if words.is_empty() { end.to_string() } else { alloc::format!("{end}: {words}") }
 }
 
 /// Output that the head may hold for a slow reader, in bytes.

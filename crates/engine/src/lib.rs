@@ -29,7 +29,7 @@ mod pace;
 mod rng;
 
 pub use config::{AgentConfig, HeadConfig, LinkId, StartId};
-pub use effect::{Effect, PMI_FD, Spawn, Start};
+pub use effect::{Effect, HOST_SILENT_MAX, PMI_FD, Spawn, Start};
 pub use engine::Engine;
-pub use input::Input;
+pub use input::{Input, LinkEnd};
 pub use outcome::Outcome;

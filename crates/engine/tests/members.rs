@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::{AgentConfig, Effect, Engine, HeadConfig, Input, LinkId, Outcome, Start, StartId};
+use engine::{
+    AgentConfig, Effect, Engine, HeadConfig, Input, LinkEnd, LinkId, Outcome, Start, StartId,
+};
 use model::{
     AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, TaskMap, Time, Tree,
 };
@@ -119,7 +121,7 @@ fn a_second_agent_that_claims_a_joined_childs_place_is_shut_out() {
 #[test]
 fn a_child_whose_link_and_shell_end_is_lost_with_all_below_it_and_the_job_is_stopped() {
     let mut head = running(4, |config| config.tree = Tree::Kary(2));
-    head.input(Input::LinkDown { link: LinkId(1), misbehaved: false, words: "reset".into() });
+    head.input(Input::LinkDown { link: LinkId(1), end: LinkEnd::Closed, words: "reset".into() });
     assert!(head.effects().iter().all(|effect| !is_stop(effect)), "the shell may explain it");
     head.input(Input::ShellEnded {
         start: StartId(0),
@@ -132,6 +134,36 @@ fn a_child_whose_link_and_shell_end_is_lost_with_all_below_it_and_the_job_is_sto
     assert_eq!((loss.agent, loss.agents.clone()), (AgentId(1), IdSet::range(1, 2)));
     assert_eq!(loss.cause, LossCause::Shell(killed()));
     assert_eq!(head.outcome().code, engine::exit_code::AGENT_LOST);
+}
+
+#[test]
+fn a_child_whose_keeper_says_that_it_was_killed_is_lost_to_the_signal_whichever_end_comes_first() {
+    let closed = Input::LinkDown { link: LinkId(1), end: LinkEnd::Closed, words: String::new() };
+    let ended = Input::ShellEnded {
+        start: StartId(0),
+        kind: ShellFailureKind::AgentKilled(Signal::KILL),
+        status: ExitStatus::Exited(255),
+        words: String::new(),
+    };
+    for inputs in [[closed.clone(), ended.clone()], [ended, closed]] {
+        let mut head = running(1, |_| {});
+        inputs.into_iter().for_each(|input| head.input(input));
+        assert_eq!(head.outcome().losses[0].cause, LossCause::Killed(Signal::KILL));
+    }
+}
+
+#[test]
+fn a_child_whose_link_is_cut_is_told_apart_from_one_that_ended() {
+    for (end, cause) in [
+        (LinkEnd::Cut, LossCause::LinkCut(session().link_timeout_ms)),
+        (LinkEnd::Closed, LossCause::LinkClosed),
+        (LinkEnd::Misbehaved, LossCause::Misbehaved),
+    ] {
+        let mut head = running(1, |_| {});
+        head.input(Input::LinkDown { link: LinkId(1), end, words: String::new() });
+        head.sleep();
+        assert_eq!(head.outcome().losses[0].cause, cause);
+    }
 }
 
 #[test]
@@ -149,7 +181,7 @@ fn a_child_that_answers_no_ping_is_lost_after_three_of_them() {
 #[test]
 fn an_agent_whose_parent_is_gone_kills_everything_and_leaves() {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), 2);
-    agent.input(Input::LinkDown { link: PARENT, misbehaved: false, words: "closed".into() });
+    agent.input(Input::LinkDown { link: PARENT, end: LinkEnd::Closed, words: "closed".into() });
     assert!(matches!(agent.effects()[..], [Effect::Abandon { .. }]));
     agent.input(Input::KeeperGone);
     assert_eq!(agent.effects(), [], "nothing follows the last effect");

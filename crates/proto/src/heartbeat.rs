@@ -41,6 +41,12 @@ impl Ticker {
         due
     }
 
+    /// Ticks from `now` on with this period, whatever it costs.
+    pub fn hurry(&mut self, now: Time, period: Duration) {
+        self.period = period;
+        self.next = now;
+    }
+
     /// When to ask again.
     pub fn next(&self) -> Time {
         self.next

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::LinkId;
+use engine::{HOST_SILENT_MAX, LinkId};
 use model::Time;
 use wire::Message;
 
@@ -16,8 +16,12 @@ pub(crate) struct Link {
     pub(crate) is_closed: [bool; 2],
     /// Nothing passes any more, and nobody is told.
     pub(crate) is_cut: bool,
+    /// The kernels do not notice either that it is cut.
+    pub(crate) is_hushed: bool,
     /// After which silence each end's kernel gives the link up.
-    pub(crate) timeouts: [Option<Duration>; 2],
+    pub(crate) timeouts: [Duration; 2],
+    /// When each end's kernel gives the link up, once it is cut.
+    pub(crate) gives_up_at: [Option<Time>; 2],
     /// When the wire can take the next message of each end.
     free_at: [Time; 2],
     /// The first grant of credit for output: what may be on its way.
@@ -32,7 +36,9 @@ impl Link {
             ends: [parent, child],
             is_closed: [false; 2],
             is_cut: false,
-            timeouts: [None; 2],
+            is_hushed: false,
+            timeouts: [HOST_SILENT_MAX; 2],
+            gives_up_at: [None; 2],
             free_at: [Time::ZERO; 2],
             window: None,
             credit: 0,

@@ -142,7 +142,7 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
             0 => When::At(Duration::from_millis(random.below(20_000))),
             _ => When::Step(random.below(FAULT_STEP_MAX)),
         };
-        if !(stops && matches!(fault, Fault::Hush(_) | Fault::Cut(_))) {
+        if !(stops && matches!(fault, Fault::Hush(_))) {
             session = session.fault(when, fault);
         }
     }

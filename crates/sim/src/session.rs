@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::HeadConfig;
-use model::{AgentId, JobId, Rank, TaskMap, Tree};
+use engine::{HOST_SILENT_MAX, HeadConfig};
+use model::{AgentId, JobId, Rank, Signal, TaskMap, Tree};
 use wire::{JobSpec, SessionSpec};
 
 use crate::fault::{Fault, ShellPlan, When};
@@ -274,7 +274,10 @@ impl Session {
 
     /// Within which time an agent with nobody above it is gone: longer where only silence tells.
     pub(crate) fn orphan_time(&self) -> Duration {
+        let is_stop = |fault: &Fault| *fault == Fault::UserSignal(Signal::TSTP);
+        let stops = self.faults.iter().any(|(_, fault)| is_stop(fault));
         let silence = |fault: &Fault| match *fault {
+            Fault::Cut(_) if stops => self.link_timeout().max(HOST_SILENT_MAX),
             Fault::Cut(_) => self.link_timeout(),
             Fault::Hush(_) => self.silence_max(),
             Fault::Pause(_, time) => self.silence_max() + time,
@@ -310,13 +313,6 @@ impl Session {
     /// agent may have joined before, and is lost.
     pub(crate) fn shells_last(&self) -> bool {
         !self.shells.values().flatten().any(|plan| *plan == ShellPlan::EndsEarly)
-    }
-
-    /// Whether some agent is to hang for longer than the end of a job waits for it.
-    pub(crate) fn has_long_pause(&self) -> bool {
-        const PATIENCE: Duration = Duration::from_secs(3);
-        let is_long = |fault: &Fault| matches!(fault, Fault::Pause(_, time) if *time >= PATIENCE);
-        self.faults.iter().any(|(_, fault)| is_long(fault))
     }
 
     /// Whether nothing is to make the job fail once all have joined.

@@ -10,6 +10,9 @@
 //!
 //! SHA-256 is ring's too. Curve25519 is curve25519-dalek's: ring draws its private keys itself.
 //!
+//! snow does the handshake. Its transport would copy each record once more, so records are sealed
+//! and opened in place by [`RecordKey`], just as the Noise specification, section 5.1, says.
+//!
 //! snow's `ring-resolver` feature would bring `std` along, and its `default-resolver` ciphers and
 //! hashes of which we need none; the lines below do not.
 //!
@@ -18,6 +21,7 @@
 //! request is an error, never a repeated key.
 
 use alloc::boxed::Box;
+use core::mem;
 
 use curve25519_dalek::MontgomeryPoint;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -157,14 +161,52 @@ impl Hash for Sha256 {
     }
 }
 
+/// The key of one direction of a channel, with the number of its records so far.
+#[derive(Debug)]
+pub(crate) struct RecordKey {
+    key: LessSafeKey,
+    records: u64,
+}
+
+/// All nonces are used up: the last one is Noise's own.
+pub(crate) struct UsedUp;
+
+impl RecordKey {
+    pub(crate) fn new(key: &[u8; KEY_BYTES]) -> RecordKey {
+        RecordKey { key: key_of(key), records: 0 }
+    }
+
+    /// Encrypts `text` in place. Returns the tag.
+    pub(crate) fn seal(&mut self, text: &mut [u8]) -> Result<[u8; TAG_BYTES], UsedUp> {
+        let nonce = self.next_nonce().ok_or(UsedUp)?;
+        let tag = self
+            .key
+            .seal_in_place_separate_tag(nonce, Aad::empty(), text)
+            .expect("a record is shorter than the cipher's limit");
+        let mut bytes = [0; TAG_BYTES];
+        bytes.copy_from_slice(tag.as_ref());
+        Ok(bytes)
+    }
+
+    /// Decrypts in place what begins `sealed`, whose tag follows. Returns its length, or nothing
+    /// if this is not the record that was sealed.
+    pub(crate) fn open(&mut self, sealed: &mut [u8]) -> Option<usize> {
+        let nonce = self.next_nonce()?;
+        self.key.open_in_place(nonce, Aad::empty(), sealed).ok().map(|text| text.len())
+    }
+
+    fn next_nonce(&mut self) -> Option<Nonce> {
+        let records = self.records.checked_add(1)?;
+        Some(nonce_of(mem::replace(&mut self.records, records)))
+    }
+}
+
 /// AES-256-GCM as the Noise specification, section 12.4, uses it.
 struct AesGcm(LessSafeKey);
 
 impl AesGcm {
     fn new(key: &[u8; 32]) -> AesGcm {
-        let key = UnboundKey::new(&AES_256_GCM, key).expect("the key is as long as the cipher's");
-        // Less safe: the nonces are counted by snow.
-        AesGcm(LessSafeKey::new(key))
+        AesGcm(key_of(key))
     }
 }
 
@@ -203,6 +245,12 @@ impl Cipher for AesGcm {
             .map(|text| text.len())
             .map_err(|_| Error::Decrypt)
     }
+}
+
+/// Less safe: the nonces are counted by snow, or by [`RecordKey`].
+fn key_of(key: &[u8; KEY_BYTES]) -> LessSafeKey {
+    let key = UnboundKey::new(&AES_256_GCM, key).expect("the key is as long as the cipher's");
+    LessSafeKey::new(key)
 }
 
 fn nonce_of(count: u64) -> Nonce {

@@ -14,6 +14,9 @@ use crate::shell::{Shell, ShellId};
 /// How long a system call takes to find that nobody answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// With what ssh ends when a signal ended what it ran.
+const SSH_FAILED: u8 = 255;
+
 /// How long an agent waits for its parent's welcome.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -160,7 +163,7 @@ impl World<'_> {
         let is_cut = shell.is_cut;
         for process in shell.started.clone() {
             if !is_cut {
-                let gone = Happening::Input(process, Input::KeeperGone);
+                let gone = Happening::Input(process, Input::ShellGone);
                 self.after(self.session.costs.link, gone);
             }
             self.after(self.session.orphan_time(), Happening::MustBeGone(process));
@@ -217,11 +220,13 @@ impl World<'_> {
         if !is_last || shell.is_cut {
             return;
         }
-        let (code, keeper) = match end {
-            End::Exit(code) | End::Abandon(code) => (code, Duration::ZERO),
-            End::Crash => (137, self.session.costs.keeper),
+        let (kind, code, keeper) = match end {
+            End::Exit(code) | End::Abandon(code) => (ShellFailureKind::Other, code, Duration::ZERO),
+            End::Crash => {
+                let kind = ShellFailureKind::AgentKilled(Signal::KILL);
+                (kind, SSH_FAILED, self.session.costs.keeper)
+            }
         };
-        let kind = ShellFailureKind::Other;
         let shell_end = ShellEnd { kind, status: ExitStatus::Exited(code), words: "" };
         self.end_shell(shell_id, self.session.costs.link + keeper, shell_end);
     }

@@ -163,6 +163,7 @@ fn shell_failure() -> impl Strategy<Value = ShellFailureKind> {
         Just(ShellFailureKind::Busy),
         Just(ShellFailureKind::HostKey),
         Just(ShellFailureKind::Other),
+        any::<u8>().prop_map(|signal| ShellFailureKind::AgentKilled(Signal(signal))),
     ]
 }
 
@@ -201,6 +202,8 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
         any::<u32>().prop_map(LossCause::Silent),
         status().prop_map(LossCause::Shell),
         Just(LossCause::Misbehaved),
+        any::<u32>().prop_map(LossCause::LinkCut),
+        any::<u8>().prop_map(|signal| LossCause::Killed(Signal(signal))),
     ];
     (agent(), id_set(), cause, words()).prop_map(|(agent, agents, cause, words)| AgentLoss {
         agent,
@@ -211,14 +214,16 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
 }
 
 fn stats() -> impl Strategy<Value = Stats> {
-    (any::<[u32; 3]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>()).prop_map(
-        |([agents, links_max, retries], messages, bytes, join_us_max)| Stats {
+    let counts = (any::<[u32; 3]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>());
+    (counts, id_set()).prop_map(
+        |(([agents, links_max, retries], messages, bytes, join_us_max), unfinished)| Stats {
             agents,
             messages,
             bytes,
             links_max,
             retries,
             join_us_max,
+            unfinished,
         },
     )
 }
