@@ -109,7 +109,8 @@ fn work_is_given_when_it_is_asked_for_and_few_ask_in_vain() {
 
 #[test]
 fn nobody_has_more_children_than_the_default_tree_allows() {
-    let report = session(400).costs(|costs| costs.gap = Duration::from_millis(1)).run();
+    let report =
+        session(400).shells_take(Duration::from_millis(100), Duration::from_millis(1)).run();
     let children = u64::try_from(report.links_max).unwrap() - 1;
     assert!(children <= DEFAULT_CHILDREN_MAX, "{children}");
 }
@@ -334,9 +335,7 @@ impl Case {
 
     fn session(&self) -> Session {
         let (_, gap) = self.usual;
-        let session = Session::of(self.n()).tree("adaptive").costs(|costs| {
-            (costs.latency, costs.gap, costs.link) = (Duration::ZERO, gap, LINK);
-        });
+        let session = session(self.n()).shells_take(Duration::ZERO, gap).links_take(LINK);
         (1..=self.n()).map(AgentId).fold(session, |session, agent| {
             let own = self.latencies[agent.0 as usize];
             let session = session.shell(agent, &[ShellPlan::Slow(own)]);
