@@ -8,6 +8,7 @@
 mod io;
 mod launch;
 mod memory;
+mod model;
 mod namespaces;
 mod pmi;
 
@@ -33,7 +34,7 @@ use crate::settings::Settings;
 use crate::tools::Tools;
 
 const USAGE: &str = "\
-usage: bench launch|pmi|io|memory [--quick] [--only TEXT]
+usage: bench launch|pmi|io|memory|model [--quick] [--only TEXT]
   --quick      fewer and smaller runs
   --only TEXT  only rows whose title contains TEXT; the table in bench/results stays as it is";
 
@@ -62,6 +63,7 @@ fn run() -> anyhow::Result<()> {
         "pmi" => pmi::measure,
         "io" => io::measure,
         "memory" => memory::measure,
+        "model" => self::model::measure,
         other => bail!("no benchmark `{other}`\n{USAGE}"),
     };
     let tools = Tools::find()?;
