@@ -160,7 +160,9 @@ impl Head {
             | Message::Shutdown
             | Message::Bye(_)
             | Message::Ping { .. }
-            | Message::Suspend(_) => {}
+            | Message::Suspend(_)
+            | Message::MoreWork(_)
+            | Message::Work(_) => {}
         }
     }
 

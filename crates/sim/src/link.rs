@@ -86,6 +86,7 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         Message::Output(output) => output.data.len(),
         Message::Input { data, .. } => data.len(),
         Message::Welcome(welcome) => welcome.names.len(),
+        Message::Work(work) => work.names.len(),
         Message::Job(job) => job.env.iter().chain(&job.argv).map(|text| text.len()).sum(),
         Message::Hello(_)
         | Message::Joined(_)
@@ -104,7 +105,8 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Shutdown
         | Message::Bye(_)
         | Message::Ping { .. }
-        | Message::Suspend(_) => 0,
+        | Message::Suspend(_)
+        | Message::MoreWork(_) => 0,
     };
     HEADER + payload as u64
 }
@@ -136,5 +138,7 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::Bye(_) => "Bye",
         Message::Ping { .. } => "Ping",
         Message::Suspend(_) => "Suspend",
+        Message::MoreWork(_) => "MoreWork",
+        Message::Work(_) => "Work",
     }
 }

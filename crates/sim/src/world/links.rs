@@ -41,6 +41,9 @@ impl World<'_> {
         let link = &mut self.links[index(link_id)];
         let end = link.end_of(id);
         let kind = message_kind(message);
+        if let Some(words) = self.holders.hand_over(id, link.ends[1 - end], message) {
+            self.checker.violate(words);
+        }
         if link.is_closed[end] {
             let agent = self.processes[id.0].agent;
             let words = format!("agent {agent} sends {kind} on {link_id:?}, which is down");
