@@ -20,6 +20,8 @@ pub(crate) enum Bar {
     RatioAtMost(f64),
     /// Ours is at least so much of what it is compared with.
     RatioAtLeast(f64),
+    /// Ours differs from what it is compared with by at most this part of it.
+    Within(f64),
     /// Ours is at most this.
     AtMost(Quantity),
     /// Nothing: the row informs.
@@ -130,24 +132,43 @@ impl Row {
     }
 
     fn ratio(&self) -> Option<f64> {
-        let (_, other) = self.other.as_ref()?;
-        Some(self.ours.as_ref().ok()?.value / other.as_ref().ok()?.value)
+        ratio(&self.ours, &self.other.as_ref()?.1)
     }
 
-    fn verdict(&self) -> &'static str {
-        let is_met = match (self.bar, &self.ours) {
-            (Bar::None, _) => return "–",
-            (Bar::AtMost(most), Ok(ours)) => Some(ours.value <= most.value),
-            (Bar::AtMost(_), Err(_)) => None,
-            (Bar::RatioAtMost(most), _) => self.ratio().map(|ratio| ratio <= most),
-            (Bar::RatioAtLeast(least), _) => self.ratio().map(|ratio| ratio >= least),
-        };
-        match is_met {
-            Some(true) => "met",
-            Some(false) => "**not met**",
-            None => "**not measured**",
+    fn verdict(&self) -> String {
+        match self.is_met_by(&self.ours) {
+            _ if matches!(self.bar, Bar::None) => "–".to_owned(),
+            Some(true) => "met".to_owned(),
+            Some(false) => self.beside_floor().unwrap_or_else(|| "**not met**".to_owned()),
+            None => "**not measured**".to_owned(),
         }
     }
+
+    /// What to say of a bar that the floor itself does not meet.
+    fn beside_floor(&self) -> Option<String> {
+        let (_, floor) = self.floor.as_ref().filter(|_| !matches!(self.bar, Bar::Within(_)))?;
+        let ratio = ratio(&self.ours, floor)?;
+        (self.is_met_by(floor) == Some(false))
+            .then(|| format!("the floor forbids it: {ratio:.2} of the floor"))
+    }
+
+    /// Whether `measured` would meet the bar.
+    fn is_met_by(&self, measured: &Measured) -> Option<bool> {
+        let of_other = || ratio(measured, &self.other.as_ref()?.1);
+        match self.bar {
+            Bar::None => None,
+            Bar::AtMost(most) => measured.as_ref().ok().map(|ours| ours.value <= most.value),
+            Bar::RatioAtMost(most) => of_other().map(|ratio| ratio <= most),
+            Bar::RatioAtLeast(least) => of_other().map(|ratio| ratio >= least),
+            Bar::Within(part) => of_other().map(|ratio| (ratio - 1.0).abs() <= part),
+        }
+    }
+}
+
+/// Nothing where one is not known, or there is nothing to divide by.
+fn ratio(ours: &Measured, other: &Measured) -> Option<f64> {
+    let (ours, other) = (ours.as_ref().ok()?.value, other.as_ref().ok()?.value);
+    (other != 0.0).then(|| ours / other)
 }
 
 impl std::fmt::Display for Bar {
@@ -155,6 +176,7 @@ impl std::fmt::Display for Bar {
         match self {
             Bar::RatioAtMost(most) => write!(f, "≤ {most}"),
             Bar::RatioAtLeast(least) => write!(f, "≥ {least}"),
+            Bar::Within(part) => write!(f, "1 ± {part}"),
             Bar::AtMost(most) => write!(f, "≤ {most}"),
             Bar::None => f.write_str("–"),
         }
@@ -193,6 +215,16 @@ mod tests {
         assert_eq!(row(ours.clone(), 4.0, Bar::RatioAtMost(0.5)).verdict(), "met");
         assert_eq!(row(ours.clone(), 4.0, Bar::RatioAtMost(0.4)).verdict(), "**not met**");
         assert_eq!(row(ours, 4.0, Bar::RatioAtLeast(0.5)).verdict(), "met");
+    }
+
+    #[test]
+    fn a_bar_below_the_floor_is_said_to_be() {
+        let ours = Ok(Quantity::new(2.0, Unit::Seconds));
+        let mut row = row(ours, 4.0, Bar::RatioAtMost(0.4));
+        row.floor = Some(("C".to_owned(), Ok(Quantity::new(1.5, Unit::Seconds))));
+        assert_eq!(row.verdict(), "**not met**");
+        row.floor = Some(("C".to_owned(), Ok(Quantity::new(1.7, Unit::Seconds))));
+        assert_eq!(row.verdict(), "the floor forbids it: 1.18 of the floor");
     }
 
     #[test]

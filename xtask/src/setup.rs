@@ -7,13 +7,14 @@ use crate::paths;
 
 /// Debian packages for hosts with sshds and for MPI programs. `mpich` brings Hydra 4, and
 /// `python3-venv` is how MPICH 5 gets here.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "openssh-server",
     "openssh-client",
     "iproute2",
     "procps",
     "gcc",
     "libc6-dev",
+    "musl-tools",
     "mpich",
     "libmpich-dev",
     "python3-venv",

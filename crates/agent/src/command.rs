@@ -13,7 +13,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 use wire::{JobFault, JobSpec};
 
-use crate::convert;
+use crate::{convert, interpreter};
 
 /// Where programs are looked for when the job has no `PATH`.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -41,6 +41,11 @@ impl Command {
         let program = os::which(name, path_list, dir).map_err(|error| JobFault::Program {
             agent,
             errno: convert::resolve_errno(&error),
+            words: error.to_string(),
+        })?;
+        interpreter::check(&program, dir).map_err(|error| JobFault::Program {
+            agent,
+            errno: error.errno.raw_os_error(),
             words: error.to_string(),
         })?;
         Ok(Command {

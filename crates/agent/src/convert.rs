@@ -69,6 +69,7 @@ pub(crate) fn failure_kind(kind: FailureKind) -> ShellFailureKind {
         FailureKind::HostKey => ShellFailureKind::HostKey,
         FailureKind::NoBinary => ShellFailureKind::NoBinary,
         FailureKind::NotExecutable => ShellFailureKind::NotExecutable,
+        FailureKind::AgentKilled(signal) => ShellFailureKind::AgentKilled(model_signal(signal)),
         FailureKind::Killed(_) | FailureKind::Other(_) => ShellFailureKind::Other,
     }
 }

@@ -245,6 +245,7 @@ impl<'a> Driver<'a> {
         let own = [
             self.links.poll_timeout(),
             self.helpers.poll_timeout(),
+            self.tasks.poll_timeout(),
             self.sweeps.poll_timeout(),
             user,
         ];
@@ -255,6 +256,7 @@ impl<'a> Driver<'a> {
     fn on_time(&mut self, now: Time) {
         self.links.on_time(now, &mut self.reactor);
         self.helpers.on_time(now);
+        self.tasks.on_time(now, &mut self.reactor);
         if self.sweeps.poll_timeout().is_some_and(|at| at <= now) {
             self.sweep(now);
         }
@@ -279,7 +281,7 @@ impl<'a> Driver<'a> {
             Source::Listener => self.links.on_listener(now, &mut self.reactor),
             Source::Link(link) => self.links.on_ready(now, &mut self.reactor, link, ready),
             Source::Task(job, rank, part) => {
-                self.tasks.on_ready(&mut self.reactor, (job, rank), part, ready);
+                self.tasks.on_ready(now, &mut self.reactor, (job, rank), part, ready);
             }
             Source::Helper(start, part) => self.on_helper(start, part, ready),
             Source::Signals => self.on_signals(now),
@@ -310,7 +312,7 @@ impl<'a> Driver<'a> {
             Ok(Chunk::Data(_) | Chunk::WouldBlock) => {}
             Ok(Chunk::Eof) | Err(_) => {
                 *boot = None;
-                self.reactor.report(Input::KeeperGone);
+                self.reactor.report(Input::ShellGone);
             }
         }
     }
@@ -331,13 +333,14 @@ impl<'a> Driver<'a> {
                 self.sweep(now);
                 continue;
             }
+            let told = convert::model_signal(signal);
             match &mut self.side {
-                Side::Agent(_) => self.reactor.report(Input::KeeperGone),
+                Side::Agent(_) => self.reactor.report(Input::Terminated(told)),
                 Side::Head(head) => {
                     if signal == Signal::CONT {
                         head.input.on_continued(now, &mut self.reactor);
                     }
-                    self.reactor.report(Input::UserSignal(convert::model_signal(signal)));
+                    self.reactor.report(Input::UserSignal(told));
                 }
             }
         }

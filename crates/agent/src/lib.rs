@@ -23,8 +23,10 @@ mod helpers;
 mod start_plan;
 
 mod command;
+mod interpreter;
 mod strays;
 mod task;
+mod task_output;
 mod tasks;
 
 mod byte_queue;

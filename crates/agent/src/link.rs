@@ -5,7 +5,7 @@ use std::mem;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use engine::{Input, LinkId};
+use engine::{HOST_SILENT_MAX, Input, LinkEnd, LinkId};
 use model::{AgentId, Time};
 use os::net::{self, LinkTimes};
 use os::stream::{self, WriteOutcome};
@@ -14,16 +14,20 @@ use wire::{
     Channel, ChannelError, Established, Frame, FrameError, Handshake, Inbox, Message, Outbox,
 };
 
-use crate::reactor::{Reactor, Shared, Watched};
+use crate::reactor::{READ_BYTES, Reactor, Shared, Watched};
 use crate::source::Source;
 
-/// Sealed bytes that are made for one write: a record, so that the cipher runs well and a link that
-/// is stuck holds little.
-const SEALED_BYTES: usize = 64 * 1024;
+/// Sealed bytes that are made for one write: as much as the peer reads at once, so that a flood
+/// wakes it once for four records. A link that is stuck holds no more.
+const SEALED_BYTES: usize = READ_BYTES;
 
 /// The kernel's probes on an idle link, so that a cut one is noticed while nobody has anything to
 /// say and no process wakes for it.
 const PROBE: Duration = Duration::from_secs(2);
+
+/// Probes without an answer before a link is given up on which bytes may wait for ever: the first
+/// comes after one interval.
+const PROBES_MAX: u32 = (HOST_SILENT_MAX.as_secs() / PROBE.as_secs()) as u32 - 1;
 
 /// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
@@ -308,13 +312,39 @@ impl Link {
 }
 
 impl LinkError {
-    /// Whether the peer broke the protocol.
-    pub(crate) fn is_misbehaviour(&self) -> bool {
+    /// Whether it was the peer, the network, or the peer's mistake.
+    pub(crate) fn end(&self) -> LinkEnd {
         match self {
-            LinkError::Closed | LinkError::Io(_) | LinkError::Unsendable(_) => false,
-            LinkError::Channel(_) | LinkError::Frame(_) => true,
+            LinkError::Io(error) if is_of_network(error) => LinkEnd::Cut,
+            LinkError::Closed | LinkError::Io(_) | LinkError::Unsendable(_) => LinkEnd::Closed,
+            LinkError::Channel(_) | LinkError::Frame(_) => LinkEnd::Misbehaved,
         }
     }
+
+    /// What more there is to say for the user than [`LinkError::end`] says: the system's words for
+    /// the usual ends do not.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            LinkError::Closed => String::new(),
+            LinkError::Io(error) if error.kind() == io::ErrorKind::ConnectionReset => String::new(),
+            LinkError::Io(error) if error.kind() == io::ErrorKind::TimedOut => String::new(),
+            LinkError::Io(_)
+            | LinkError::Channel(_)
+            | LinkError::Frame(_)
+            | LinkError::Unsendable(_) => self.to_string(),
+        }
+    }
+}
+
+/// Whether the kernel gave a connection up of its own: no peer has closed it.
+fn is_of_network(error: &io::Error) -> bool {
+    let of_network = [
+        io::ErrorKind::TimedOut,
+        io::ErrorKind::HostUnreachable,
+        io::ErrorKind::NetworkUnreachable,
+        io::ErrorKind::NetworkDown,
+    ];
+    of_network.contains(&error.kind())
 }
 
 /// How long an unproven connection may take.
@@ -357,5 +387,10 @@ fn report_message(reactor: &mut Reactor, link: LinkId, message: Message) {
 
 fn times(timeout_ms: Option<u32>) -> LinkTimes {
     let unacknowledged_max = Duration::from_millis(u64::from(timeout_ms.unwrap_or(0)));
-    LinkTimes { keepalive_idle: PROBE, keepalive_interval: PROBE, unacknowledged_max }
+    LinkTimes {
+        keepalive_idle: PROBE,
+        keepalive_interval: PROBE,
+        keepalive_probes: PROBES_MAX,
+        unacknowledged_max,
+    }
 }

@@ -270,8 +270,8 @@ impl Links {
     fn down(&mut self, reactor: &mut Reactor, id: LinkId, error: &LinkError) {
         let Some(link) = self.links.remove(&id) else { return };
         if link.is_up() {
-            let misbehaved = error.is_misbehaviour();
-            reactor.report(Input::LinkDown { link: id, misbehaved, words: error.to_string() });
+            let (end, words) = (error.end(), error.words());
+            reactor.report(Input::LinkDown { link: id, end, words });
         } else if let Some(approach) = &mut self.approach {
             approach.on_failed(id, error);
         }

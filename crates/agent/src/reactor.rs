@@ -19,6 +19,9 @@ use crate::source::Source;
 /// larger.
 pub(crate) const READ_BYTES: usize = 256 * 1024;
 
+/// The most that is read at once until a read has found more.
+const FIRST_READ_BYTES: usize = 16 * 1024;
+
 /// The poller, the buffer and the inputs.
 #[derive(Debug)]
 pub(crate) struct Reactor {
@@ -26,6 +29,8 @@ pub(crate) struct Reactor {
     pub(crate) poller: Poller,
     inputs: VecDeque<Input>,
     buffer: Vec<u8>,
+    /// Whether the last read may have left something.
+    was_filled: bool,
 }
 
 /// What a read found.
@@ -53,7 +58,8 @@ pub(crate) enum Shared<'a> {
 impl Reactor {
     /// Waits for nothing yet.
     pub(crate) fn new() -> io::Result<Reactor> {
-        Ok(Reactor { poller: Poller::new()?, inputs: VecDeque::new(), buffer: Vec::new() })
+        let (poller, inputs, buffer) = (Poller::new()?, VecDeque::new(), Vec::new());
+        Ok(Reactor { poller, inputs, buffer, was_filled: false })
     }
 
     /// Keeps an input for the engine.
@@ -70,7 +76,10 @@ impl Reactor {
     pub(crate) fn read_shared(&mut self, fd: impl AsFd) -> io::Result<Shared<'_>> {
         self.make_buffer();
         Ok(match stream::read(fd, &mut self.buffer)? {
-            ReadOutcome::Data(n) => Shared::Data(&self.buffer[..n]),
+            ReadOutcome::Data(n) => {
+                self.was_filled = n == self.buffer.len();
+                Shared::Data(&self.buffer[..n])
+            }
             ReadOutcome::Eof => Shared::Eof,
             ReadOutcome::WouldBlock => Shared::WouldBlock,
         })
@@ -84,18 +93,26 @@ impl Reactor {
     /// Reads once, at most `bytes_max` and [`READ_BYTES`].
     pub(crate) fn read_at_most(&mut self, fd: impl AsFd, bytes_max: usize) -> io::Result<Chunk> {
         self.make_buffer();
-        let room = &mut self.buffer[..bytes_max.min(READ_BYTES)];
+        let bytes_max = bytes_max.min(self.buffer.len());
+        let room = &mut self.buffer[..bytes_max];
         Ok(match stream::read(fd, room)? {
-            ReadOutcome::Data(n) => Chunk::Data(Bytes::copy_from_slice(&room[..n])),
+            ReadOutcome::Data(n) => {
+                let data = Bytes::copy_from_slice(&room[..n]);
+                self.was_filled = n == self.buffer.len();
+                Chunk::Data(data)
+            }
             ReadOutcome::Eof => Chunk::Eof,
             ReadOutcome::WouldBlock => Chunk::WouldBlock,
         })
     }
 
-    /// Makes the buffer at the first read; the kernel gives it pages only as they are read into.
+    /// Makes a small buffer at the first read, and a larger one after each read that filled it: most
+    /// agents never see much at once, and the kernel's pages for it cost them start-up time.
     fn make_buffer(&mut self) {
         if self.buffer.is_empty() {
-            self.buffer = vec![0; READ_BYTES];
+            self.buffer = vec![0; FIRST_READ_BYTES];
+        } else if self.was_filled {
+            self.buffer.resize((4 * self.buffer.len()).min(READ_BYTES), 0);
         }
     }
 }

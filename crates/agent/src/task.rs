@@ -6,23 +6,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bytes::Bytes;
 use engine::{Input, PMI_FD};
-use model::{JobId, Rank};
+use model::{JobId, Rank, Time};
 use os::machine::DescriptorLimit;
-use os::{Interest, Pid, Poller, Signal, SpawnSpec, stream};
+use os::{Pid, Poller, Signal, SpawnSpec, stream};
 use wire::Stream;
 
 use crate::byte_queue::FlushEnd;
 use crate::command::Command;
 use crate::convert;
 use crate::outgoing::Outgoing;
-use crate::reactor::{Chunk, Reactor, Watched};
+use crate::reactor::{Chunk, Reactor};
 use crate::source::{Source, TaskPart};
+use crate::task_output::TaskOutput;
 
-/// What a pipe holds when it is made.
-const PIPE_BYTES: usize = 64 * 1024;
-
-/// What the pipe of a task that writes much holds: as much as one read takes.
-const LARGE_PIPE_BYTES: usize = crate::reactor::READ_BYTES;
+const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
 /// Descriptors of ours for one task, while it starts: two for each of three pipes and the PMI
 /// connection, and a pidfd. Half of them stay.
@@ -35,7 +32,7 @@ pub(crate) struct Task {
     rank: Rank,
     pid: Pid,
     is_running: bool,
-    output: [Option<Watched>; 2],
+    output: [Option<TaskOutput>; 2],
     stdin: Option<Outgoing>,
     pmi: Option<Outgoing>,
 }
@@ -89,15 +86,17 @@ impl Task {
         os_spec.parent_death_signal = Some(Signal::KILL);
         let child = os::spawn(&os_spec).map_err(TaskError::Spawn)?;
         let (job, rank) = (spec.job, spec.rank);
-        let watched = |fd, part| Watched::new(fd, Source::Task(job, rank, part));
+        let output = |fd, stream| {
+            Some(TaskOutput::new(fd, Source::Task(job, rank, TaskPart::Output(stream))))
+        };
         let mut task = Task {
             job,
             rank,
             pid: child.pid,
             is_running: true,
             output: [
-                Some(watched(pipes.stdout.read, TaskPart::Output(Stream::Stdout))),
-                Some(watched(pipes.stderr.read, TaskPart::Output(Stream::Stderr))),
+                output(pipes.stdout.read, Stream::Stdout),
+                output(pipes.stderr.read, Stream::Stderr),
             ],
             stdin: None,
             pmi: None,
@@ -132,10 +131,9 @@ impl Task {
 
     /// Reads its output, or leaves it in the kernel.
     pub(crate) fn read_output(&mut self, reactor: &mut Reactor, on: bool) {
-        let interest = on.then_some(Interest::READ);
-        for stream in [Stream::Stdout, Stream::Stderr] {
+        for stream in STREAMS {
             let Some(output) = &mut self.output[index(stream)] else { continue };
-            if output.wait_for(&reactor.poller, interest).is_err() {
+            if output.wait(&reactor.poller, on).is_err() {
                 self.output_ended(reactor, stream);
             }
         }
@@ -168,17 +166,40 @@ impl Task {
     }
 
     /// Handles a descriptor that is ready.
-    pub(crate) fn on_ready(&mut self, reactor: &mut Reactor, part: TaskPart, ready: os::Ready) {
+    pub(crate) fn on_ready(
+        &mut self,
+        now: Time,
+        reactor: &mut Reactor,
+        part: TaskPart,
+        ready: os::Ready,
+    ) {
         match part {
             TaskPart::Stdin => self.on_stdin(reactor, ready),
-            TaskPart::Output(stream) => self.on_output(reactor, stream),
+            TaskPart::Output(stream) => self.on_output(now, reactor, stream),
             TaskPart::Pmi => self.on_pmi(reactor, ready),
+        }
+    }
+
+    /// Whether a stream of it is read at a pace.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.output.iter().flatten().any(TaskOutput::is_paced)
+    }
+
+    /// Reads what is read at a pace.
+    pub(crate) fn on_pace(&mut self, now: Time, reactor: &mut Reactor) {
+        for stream in STREAMS {
+            if self.output[index(stream)].as_ref().is_some_and(TaskOutput::is_paced) {
+                self.on_output(now, reactor, stream);
+            }
         }
     }
 
     /// Handles the end of the process.
     pub(crate) fn on_reaped(&mut self, reactor: &mut Reactor, status: os::ExitStatus) {
         self.is_running = false;
+        if self.is_paced() {
+            self.read_output(reactor, true);
+        }
         self.read_last_words(reactor);
         let (job, rank) = (self.job, self.rank);
         reactor.report(Input::TaskExited { job, rank, status: convert::status(status) });
@@ -186,7 +207,7 @@ impl Task {
 
     fn watch(&mut self, poller: &Poller, stdin: Option<OwnedFd>, pmi: OwnedFd) -> io::Result<()> {
         for output in self.output.iter_mut().flatten() {
-            output.wait_for(poller, Some(Interest::READ))?;
+            output.wait(poller, true)?;
         }
         let source = |part| Source::Task(self.job, self.rank, part);
         if let Some(fd) = stdin {
@@ -204,16 +225,11 @@ impl Task {
         }
     }
 
-    fn on_output(&mut self, reactor: &mut Reactor, stream: Stream) {
+    fn on_output(&mut self, now: Time, reactor: &mut Reactor, stream: Stream) {
         let (job, rank) = (self.job, self.rank);
-        let Some(output) = &self.output[index(stream)] else { return };
-        match reactor.read(output) {
+        let Some(output) = &mut self.output[index(stream)] else { return };
+        match output.read(now, reactor) {
             Ok(Chunk::Data(data)) => {
-                if data.len() == PIPE_BYTES {
-                    // A task that fills its pipe writes faster than we come by. Where the user's
-                    // share of pipe memory is used up, it stays as it is.
-                    let _ = os::stream::set_pipe_bytes(output, LARGE_PIPE_BYTES);
-                }
                 reactor.report(Input::TaskOutput { job, rank, stream, data });
             }
             Ok(Chunk::WouldBlock) => {}

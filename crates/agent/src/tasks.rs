@@ -1,13 +1,14 @@
 //! The tasks on this node, and the commands that they are created from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::{Input, Spawn};
-use model::{AgentId, JobId, Rank};
+use model::{AgentId, JobId, Rank, Time};
 use os::machine::DescriptorLimit;
 use os::{ExitStatus, Pid, Ready, Signal};
 use rustix::fs::{Mode, OFlags};
@@ -17,6 +18,7 @@ use crate::command::{self, Command};
 use crate::reactor::Reactor;
 use crate::source::TaskPart;
 use crate::task::{Task, TaskSpec};
+use crate::task_output::PACE;
 
 /// All tasks that anything can still be heard from.
 #[derive(Debug)]
@@ -27,6 +29,9 @@ pub(crate) struct Tasks {
     tasks: BTreeMap<(JobId, Rank), Task>,
     /// Which task a process is, while it runs.
     by_pid: BTreeMap<Pid, (JobId, Rank)>,
+    /// Whose output is read at a pace, and when the next time.
+    paced: BTreeSet<(JobId, Rank)>,
+    paced_at: Option<Time>,
     /// What tasks without standard input read; opened once.
     null: Option<Rc<OwnedFd>>,
 }
@@ -40,6 +45,8 @@ impl Tasks {
             commands: BTreeMap::new(),
             tasks: BTreeMap::new(),
             by_pid: BTreeMap::new(),
+            paced: BTreeSet::new(),
+            paced_at: None,
             null: None,
         }
     }
@@ -88,15 +95,41 @@ impl Tasks {
     /// Handles a task's descriptor that is ready.
     pub(crate) fn on_ready(
         &mut self,
+        now: Time,
         reactor: &mut Reactor,
         (job, rank): (JobId, Rank),
         part: TaskPart,
         ready: Ready,
     ) {
         if let Some(task) = self.tasks.get_mut(&(job, rank)) {
-            task.on_ready(reactor, part, ready);
+            task.on_ready(now, reactor, part, ready);
+            if task.is_paced() {
+                self.paced.insert((job, rank));
+                self.paced_at.get_or_insert(now + PACE);
+            }
             self.forget_if_over(job, rank);
         }
+    }
+
+    /// When to call [`Tasks::on_time`].
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.paced_at
+    }
+
+    /// Reads all output that is read at a pace, if it is time.
+    pub(crate) fn on_time(&mut self, now: Time, reactor: &mut Reactor) {
+        if self.paced_at.is_none_or(|at| now < at) {
+            return;
+        }
+        for (job, rank) in mem::take(&mut self.paced) {
+            let Some(task) = self.tasks.get_mut(&(job, rank)) else { continue };
+            task.on_pace(now, reactor);
+            if task.is_paced() {
+                self.paced.insert((job, rank));
+            }
+            self.forget_if_over(job, rank);
+        }
+        self.paced_at = (!self.paced.is_empty()).then(|| now + PACE);
     }
 
     /// Handles the end of a process that may be a task's. Returns whether it was.

@@ -22,7 +22,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use wire::Stream;
 
 use crate::byte_queue::{ByteQueue, FlushEnd, Flushed};
-use crate::reactor::Reactor;
+use crate::reactor::{READ_BYTES, Reactor};
 use crate::source::Source;
 
 /// What a descriptor that is ready takes without blocking: a pipe that is ready has a page free.
@@ -48,6 +48,8 @@ struct Lane {
     /// Up to where output stands for how many bytes of tasks' output.
     credits: VecDeque<(u64, u32)>,
     is_watched: bool,
+    /// Whether its pipe was made larger, if it is one.
+    is_enlarged: bool,
     /// Set when the reader is gone: what comes is dropped.
     error: Option<io::Error>,
 }
@@ -124,6 +126,7 @@ impl Lane {
             done: 0,
             credits: VecDeque::new(),
             is_watched: false,
+            is_enlarged: false,
             error: None,
         }
     }
@@ -177,6 +180,12 @@ impl Lane {
             return;
         }
         let fd = self.door.fd(self.stream);
+        if wanted && !self.is_enlarged {
+            // Once its reader lags behind, so that each wakes the other less often. Where it is no
+            // pipe, or the user's share of pipe memory is used up, it stays as it is.
+            let _ = os::stream::set_pipe_bytes(fd, READ_BYTES);
+            self.is_enlarged = true;
+        }
         let done = if wanted {
             let token = Source::UserOutput(self.stream).token();
             poller.add(fd, token, Interest::WRITE)

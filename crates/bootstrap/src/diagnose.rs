@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use os::keeper::KILLED_WORDS;
 use os::{ExitStatus, Signal};
 
 use crate::Bootstrapper;
@@ -37,6 +38,8 @@ pub enum FailureKind {
     NoBinary,
     /// The agent's program is there, and may not be executed.
     NotExecutable,
+    /// A signal killed the agent there; its keeper says so.
+    AgentKilled(Signal),
     /// A signal ended the shell here.
     Killed(Signal),
     /// Some other status, perhaps the agent's own.
@@ -55,6 +58,7 @@ impl FailureKind {
             | FailureKind::HostKey
             | FailureKind::NoBinary
             | FailureKind::NotExecutable
+            | FailureKind::AgentKilled(_)
             | FailureKind::Killed(_)
             | FailureKind::Other(_) => false,
         }
@@ -72,6 +76,7 @@ impl fmt::Display for FailureKind {
             FailureKind::HostKey => f.write_str("host key not accepted"),
             FailureKind::NoBinary => f.write_str("no agent program there"),
             FailureKind::NotExecutable => f.write_str("agent program not executable there"),
+            FailureKind::AgentKilled(signal) => write!(f, "agent killed there by {signal}"),
             FailureKind::Killed(signal) => write!(f, "killed by {signal}"),
             FailureKind::Other(status) => write!(f, "exited with status {status}"),
         }
@@ -81,11 +86,24 @@ impl fmt::Display for FailureKind {
 /// Understands how `bootstrapper`'s command ended, given the end of its standard error.
 pub fn diagnose(bootstrapper: &Bootstrapper, status: ExitStatus, stderr: &[u8]) -> ShellFailure {
     let text = String::from_utf8_lossy(stderr);
-    let kind = match status {
-        ExitStatus::Signaled { signal, .. } => FailureKind::Killed(signal),
-        ExitStatus::Exited(status) => of_exit(bootstrapper, status, &text),
+    let kind = match (agent_killed(bootstrapper, &text), status) {
+        (Some(signal), _) => FailureKind::AgentKilled(signal),
+        (None, ExitStatus::Signaled { signal, .. }) => FailureKind::Killed(signal),
+        (None, ExitStatus::Exited(status)) => of_exit(bootstrapper, status, &text),
     };
     ShellFailure { kind, words: words(stderr) }
+}
+
+/// The signal that killed the agent, if its keeper says that one did. Of a bulk start's agents it
+/// could be any.
+fn agent_killed(bootstrapper: &Bootstrapper, text: &str) -> Option<Signal> {
+    match bootstrapper {
+        Bootstrapper::Ssh { .. } | Bootstrapper::Shell(_) | Bootstrapper::Local => {
+            let signal = |line: &str| line.strip_prefix(KILLED_WORDS)?.trim_end().parse().ok();
+            text.lines().rev().find_map(signal).map(Signal)
+        }
+        Bootstrapper::LocalBulk => None,
+    }
 }
 
 /// `ssh`'s own status for everything that went wrong before or around the remote command.
@@ -159,11 +177,12 @@ fn of_program(status: u8, text: &str) -> Option<FailureKind> {
 const WORDS_LINES_MAX: usize = 8;
 const WORDS_BYTES_MAX: usize = 2048;
 
-/// The last lines that are not blank, with everything escaped that could move a cursor.
+/// The last lines that are not blank nor a keeper's for us, with everything escaped that could move a cursor.
 fn words(stderr: &[u8]) -> String {
     let start = stderr.len().saturating_sub(WORDS_BYTES_MAX);
     let text = String::from_utf8_lossy(&stderr[start..]);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let is_told = |line: &&str| !line.trim().is_empty() && !line.starts_with(KILLED_WORDS);
+    let lines: Vec<&str> = text.lines().filter(is_told).collect();
     let last = &lines[lines.len().saturating_sub(WORDS_LINES_MAX)..];
     let printable: Vec<String> = last.iter().map(|line| printable(line.trim_end())).collect();
     let mut words = printable.join("\n");
@@ -280,6 +299,19 @@ mod tests {
     fn a_signal_is_named() {
         let status = ExitStatus::Signaled { signal: Signal::KILL, core_dumped: false };
         assert_eq!(diagnose(&ssh(), status, b"").kind.to_string(), "killed by SIGKILL");
+    }
+
+    #[test]
+    fn a_keeper_says_what_killed_its_agent_whatever_its_shell_makes_of_it() {
+        let killed = FailureKind::AgentKilled(Signal::KILL);
+        let said = format!("motd\r\n{KILLED_WORDS}9\r\n");
+        for (bootstrapper, status) in [(ssh(), 255), (Bootstrapper::Local, 137)] {
+            let failure = of(&bootstrapper, status, &said);
+            assert_eq!((failure.kind, failure.words.as_str()), (killed, "motd"));
+        }
+        let garbled = format!("{KILLED_WORDS}nine\n");
+        assert_eq!(of(&ssh(), 255, &garbled).kind, FailureKind::Other(255));
+        assert_eq!(of(&Bootstrapper::LocalBulk, 137, &said).kind, FailureKind::Other(137));
     }
 
     #[test]

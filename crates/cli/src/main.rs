@@ -21,6 +21,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// musl's own allocator costs an agent that passes output on a tenth of its time.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(word) if word == bootstrap::AGENT_SUBCOMMAND => ExitCode::from(agent::run_agent()),

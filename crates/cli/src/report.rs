@@ -45,6 +45,7 @@ pub(crate) fn outcome(
     let mut report = Report { names, program, text: String::new() };
     report.start_failures(&outcome.start_failures);
     report.losses(&outcome.losses);
+    report.incomplete(&outcome.incomplete);
     report.node_faults(&outcome.faults);
     if !is_quiet {
         report.task_faults(outcome);
@@ -140,7 +141,7 @@ impl Report<'_> {
             0 | 1 => text,
             attempts => format!("{text}, tried {attempts} times"),
         };
-        let elapsed = Duration::from_millis(failure.elapsed_ms.into());
+        let elapsed = millis(failure.elapsed_ms);
         let (agents, words) = (failure.agents.clone(), failure.words.clone());
         Cause { agents, text, words, shortest: elapsed, longest: elapsed }
     }
@@ -149,10 +150,18 @@ impl Report<'_> {
         for loss in losses {
             let name = node_name(self.names, loss.agent);
             let cause = match loss.cause {
-                LossCause::LinkClosed => "its connection was closed".to_owned(),
-                LossCause::Silent(ms) => {
-                    format!("no sign of life for {:.1} s", f64::from(ms) / 1000.0)
+                LossCause::LinkClosed => {
+                    "its agent ended, and nothing tells why: its connection was closed".to_owned()
                 }
+                LossCause::LinkCut(ms) => {
+                    let silence = seconds(millis(ms));
+                    format!("the network to it is cut, or it is down: no answer for {silence}")
+                }
+                LossCause::Silent(ms) => {
+                    let silence = seconds(millis(ms));
+                    format!("its agent or the whole host hangs: no sign of life for {silence}")
+                }
+                LossCause::Killed(signal) => format!("its agent {}", killed_text(signal)),
                 LossCause::Shell(status) => format!("its remote shell {}", status_text(status)),
                 LossCause::Misbehaved => "it broke the protocol".to_owned(),
             };
@@ -166,6 +175,14 @@ impl Report<'_> {
             for words in loss.words.lines().filter(|words| !words.trim().is_empty()) {
                 self.line(format!("    {words}"));
             }
+        }
+    }
+
+    /// Whose output may not be all there.
+    fn incomplete(&mut self, agents: &IdSet) {
+        if !agents.is_empty() {
+            let nodes = self.fold(agents);
+            self.line(format!("warning: what the tasks on {nodes} wrote last may be missing"));
         }
     }
 
@@ -342,8 +359,14 @@ fn task_fault(fault: &JobFault) -> Option<(Rank, String)> {
     })
 }
 
+/// "Exec format error", on every Linux.
+const ENOEXEC: i32 = 8;
+
 /// The system's words without the number, which `strerror` would not give either.
 fn errno_text(errno: i32) -> String {
+    if errno == ENOEXEC {
+        return "neither a script with a `#!` line nor a program for this machine".to_owned();
+    }
     let text = io::Error::from_raw_os_error(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
@@ -353,14 +376,25 @@ fn status_text(status: ExitStatus) -> String {
         ExitStatus::Exited(code) => format!("exited with status {code}"),
         ExitStatus::Signaled { signal, core } => {
             let dumped = if core { ", core dumped" } else { "" };
-            format!("was killed by signal {} ({signal}){dumped}", signal.0)
+            format!("{}{dumped}", killed_text(signal))
         }
     }
 }
 
+fn killed_text(signal: Signal) -> String {
+    format!("was killed by signal {} ({signal})", signal.0)
+}
+
+fn millis(ms: u32) -> Duration {
+    Duration::from_millis(ms.into())
+}
+
 /// What a remote shell's words say, before its status.
-fn kind_text(kind: ShellFailureKind) -> &'static str {
-    match kind {
+fn kind_text(kind: ShellFailureKind) -> String {
+    let text = match kind {
+        ShellFailureKind::AgentKilled(signal) => {
+            return format!("the agent there {}: the remote shell ", killed_text(signal));
+        }
         ShellFailureKind::Busy => "too many connections: the remote shell ",
         ShellFailureKind::Refused => "connection refused: the remote shell ",
         ShellFailureKind::Unreachable => "unreachable: the remote shell ",
@@ -370,7 +404,8 @@ fn kind_text(kind: ShellFailureKind) -> &'static str {
         ShellFailureKind::NoBinary => "no agent program there: the remote shell ",
         ShellFailureKind::NotExecutable => "the agent program cannot be run: the remote shell ",
         ShellFailureKind::Other => "the remote shell ",
-    }
+    };
+    text.to_owned()
 }
 
 /// What the user can do, each once.
@@ -403,6 +438,7 @@ fn hint(kind: ShellFailureKind) -> Option<&'static str> {
         ShellFailureKind::Refused
         | ShellFailureKind::Unreachable
         | ShellFailureKind::UnknownHost
+        | ShellFailureKind::AgentKilled(_)
         | ShellFailureKind::Other => None,
     }
 }
@@ -469,14 +505,25 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_node_is_named_with_those_below_it() {
-        let loss = AgentLoss {
-            agent: AgentId(5),
-            agents: IdSet::range(5, 7),
-            cause: LossCause::Silent(8000),
-            words: String::new(),
+    fn a_lost_node_is_named_with_those_below_it_and_the_cause() {
+        let loss = |agent, agents, cause, words: &str| AgentLoss {
+            agent: AgentId(agent),
+            agents,
+            cause,
+            words: words.to_owned(),
         };
-        let outcome = Outcome { losses: vec![loss], timed_out: true, ..Outcome::default() };
+        let only = |agent| IdSet::range(agent, agent);
+        let keeper = "convoke agent: its keeper was killed";
+        let losses = vec![
+            loss(5, IdSet::range(5, 7), LossCause::Silent(8000), ""),
+            loss(1, only(1), LossCause::LinkCut(8000), ""),
+            loss(2, only(2), LossCause::Killed(Signal::KILL), ""),
+            loss(3, only(3), LossCause::Shell(ExitStatus::Exited(255)), keeper),
+            loss(4, only(4), LossCause::LinkClosed, ""),
+            loss(8, only(8), LossCause::Misbehaved, "it spoke before it said hello"),
+        ];
+        let incomplete = IdSet::range(4, 7);
+        let outcome = Outcome { losses, incomplete, timed_out: true, ..Outcome::default() };
         insta::assert_snapshot!(report(&outcome));
     }
 

@@ -76,6 +76,8 @@ struct Fault {
     script: &'static str,
     /// Whether it is done to a job that runs, or before the command starts.
     is_running: bool,
+    /// Whether the command's standard input is a terminal.
+    is_at_terminal: bool,
     hurt: fn(&Hosts),
     mend: fn(&Hosts),
     status: i32,
@@ -90,6 +92,7 @@ const RUNNING: Fault = Fault {
     options: &[],
     script: OBEDIENT,
     is_running: true,
+    is_at_terminal: false,
     hurt: |_| {},
     mend: |_| {},
     status: 0,
@@ -125,14 +128,14 @@ const FAULTS: &[Fault] = &[
         name: "kill -9 an agent",
         hurt: |hosts| kill(hosts, HURT, Role::Agent),
         status: 251,
-        says: &["error: lost node n5: "],
+        says: &["error: lost node n5: its agent was killed by signal 9 (SIGKILL)"],
         ..RUNNING
     },
     Fault {
         name: "kill -9 a keeper",
         hurt: |hosts| kill(hosts, HURT, Role::Keeper),
         status: 251,
-        says: &["error: lost node n5: "],
+        says: &["error: lost node n5: ", "its keeper was killed"],
         ..RUNNING
     },
     Fault {
@@ -151,7 +154,7 @@ const FAULTS: &[Fault] = &[
         name: "kill -9 a node's ssh",
         hurt: |hosts| hosts.signal(&shell_to_hurt(hosts), "KILL"),
         status: 251,
-        says: &["error: lost node n5: "],
+        says: &["error: lost node n5: its remote shell was killed by signal 9 (SIGKILL)"],
         ..RUNNING
     },
     Fault {
@@ -175,6 +178,13 @@ const FAULTS: &[Fault] = &[
         ..RUNNING
     },
     Fault {
+        name: "`^C` at a terminal",
+        is_at_terminal: true,
+        hurt: |hosts| hosts.type_in("\u{3}"),
+        status: 130,
+        ..RUNNING
+    },
+    Fault {
         name: "SIGINT twice, deaf tasks",
         options: &["--grace", "50s"],
         script: "trap '' INT TERM; echo ready; sleep 1000",
@@ -186,11 +196,21 @@ const FAULTS: &[Fault] = &[
         ..RUNNING
     },
     Fault {
+        name: "a task is stopped, another fails",
+        hurt: |hosts| {
+            hosts.signal(&hosts.member("n6", Role::Task), "STOP");
+            hosts.signal(&hosts.member(HURT, Role::Task), "USR2");
+        },
+        status: 3,
+        says: &["task 5 on n5 exited with status 3"],
+        ..RUNNING
+    },
+    Fault {
         name: "link cut while running",
         hurt: |hosts| hosts.bed.cut(HURT).unwrap(),
         mend: |hosts| hosts.bed.heal(HURT).unwrap(),
         status: 251,
-        says: &["error: lost node n5: ", "timed out"],
+        says: &["error: lost node n5: the network to it is cut, or it is down"],
         within: Duration::from_secs(12),
         ..RUNNING
     },
@@ -229,17 +249,37 @@ const FAULTS: &[Fault] = &[
         name: "power failure of a node",
         hurt: |hosts| hosts.bed.power_off(HURT).unwrap(),
         status: 251,
-        says: &["error: lost node n5: ", "timed out"],
+        says: &["error: lost node n5: the network to it is cut, or it is down"],
         within: Duration::from_secs(12),
         ..RUNNING
     },
 ];
+
+/// An agent in the middle is stopped, as one that is swapped out or stuck would be.
+const HANGING: Fault = Fault {
+    name: "an agent hangs (SIGSTOP), `--tree chain`",
+    options: &["--tree", "chain"],
+    hurt: |hosts| hosts.signal(&hosts.member("n1", Role::Agent), "STOP"),
+    status: 251,
+    says: &["error: lost node n1: "],
+    within: Duration::from_secs(15),
+    ..RUNNING
+};
 
 #[test]
 fn the_fault_table_is_as_the_documentation_says() {
     let hosts = Hosts::up(16);
     let mut table = Table::new();
     FAULTS.iter().for_each(|fault| table.add(fault, &hosts));
+    table.check();
+}
+
+/// On a chain, whose heartbeats are the quickest.
+#[test]
+fn an_agent_that_hangs_is_named_and_nothing_is_left() {
+    let hosts = Hosts::up(3);
+    let mut table = Table::new();
+    table.add(&HANGING, &hosts);
     table.check();
 }
 
@@ -327,6 +367,24 @@ fn a_failed_task_leaves_the_others_alone_when_the_user_says_so() {
 }
 
 #[test]
+fn an_agent_that_hangs_is_named_and_ended_by_its_keeper_once_its_shell_is_gone() {
+    let hosts = Hosts::up(3);
+    let mut run = hosts.run(&["--grace", "300ms", "sh", "-c", OBEDIENT]);
+    run.wait_for_lines(3, "ready");
+    hosts.signal(&hosts.member("n2", Role::Agent), "STOP");
+    hosts.signal(&hosts.member("n1", Role::Task), "USR2");
+    let begun = now();
+    let end = run.end();
+    say(&format!(
+        "an agent that hangs keeps the end of its job back for {}",
+        seconds(begun.elapsed())
+    ));
+    assert_eq!(end.status, 3, "{end:?}");
+    assert!(end.stderr.contains("lost node n2: its agent or the whole host hangs"), "{end:?}");
+    assert_nothing_is_left(&hosts);
+}
+
+#[test]
 fn the_time_limit_ends_tasks_that_refuse_to_end() {
     let hosts = Hosts::up(4);
     let misbehave = format!("MISBEHAVE={}", misbehave().display());
@@ -359,7 +417,8 @@ impl Table {
         let misbehave = format!("MISBEHAVE={}", misbehave().display());
         let options = [fault.options, &["--env", &misbehave, "sh", "-c", fault.script]].concat();
         let mut begun = now();
-        let mut run = hosts.run(&options);
+        let run = if fault.is_at_terminal { Hosts::run_at_terminal } else { Hosts::run };
+        let mut run = run(hosts, &options);
         if fault.is_running {
             run.wait_for_lines(hosts.bed.hosts().len(), "ready");
             begun = now();

@@ -141,7 +141,9 @@ pub(crate) fn back_off(
 fn retries_of(kind: ShellFailureKind, status: ExitStatus) -> u32 {
     match kind {
         ShellFailureKind::Busy => u32::MAX,
-        ShellFailureKind::Refused | ShellFailureKind::Unreachable => 1,
+        ShellFailureKind::Refused
+        | ShellFailureKind::Unreachable
+        | ShellFailureKind::AgentKilled(_) => 1,
         // ssh's own failures end with 255; another status is the remote command's.
         ShellFailureKind::Other if status == ExitStatus::Exited(255) => 1,
         ShellFailureKind::Other

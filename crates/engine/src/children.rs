@@ -13,17 +13,24 @@ use core::time::Duration;
 
 use model::{AgentId, IdSet, StatusRuns};
 use proto::{Event, Grants, Silence};
-use wire::{AgentLoss, Hello, LossCause, Message, StartCause, StartFailure, Stats, Welcome};
+use wire::{
+    AgentLoss, Hello, LossCause, Message, ShellFailureKind, StartCause, StartFailure, Stats,
+    Welcome,
+};
 
 use crate::child::{Child, ChildState, Failure, back_off};
 use crate::engine::Engine;
-use crate::{Effect, LinkId, Start, StartId, names};
+use crate::{Effect, LinkEnd, LinkId, Start, StartId, names};
 
 /// How long the other of link and shell may take to explain why the first is gone.
 const EXPLAIN_MAX: Duration = Duration::from_millis(200);
 
 /// How long a shell may outlive its agent's farewell.
 const SHELL_LINGER_MAX: Duration = Duration::from_secs(1);
+
+/// From one ping to the next once a job is being killed, when a child that hangs would keep the
+/// whole session waiting: it is lost, and named, before the head gives up.
+const HURRY: Duration = Duration::from_millis(800);
 
 /// Output that all children together may have on their way to this member, in bytes, and bounds on
 /// one child's part. The lower bound keeps one link busy, the upper bounds this member's memory.
@@ -37,20 +44,28 @@ impl Engine {
         if self.ending.is_some() {
             return;
         }
+        if self.handout.is_some() {
+            return self.start_free();
+        }
         let session = self.session();
         let bulk_max = usize::try_from(session.bulk_max.max(1)).unwrap_or(usize::MAX);
         while !self.waiting.is_empty() && self.starts_in_flight() < session.window.max(1) as usize {
-            // An agent is told which try it is, so those of one command are on the same.
-            let attempts = |agent: &AgentId| self.children[agent].attempts;
-            let first = self.waiting.front().map(attempts);
-            let same = self.waiting.iter().take_while(|agent| Some(attempts(agent)) == first);
-            let count = same.take(bulk_max).count();
-            let agents: Vec<AgentId> = self.waiting.drain(..count).collect();
+            let agents = self.next_waiting(bulk_max);
             self.start(agents);
         }
     }
 
-    fn starts_in_flight(&self) -> usize {
+    /// Takes the agents of the next start out of those that wait. An agent is told which try it
+    /// is, so those of one command are on the same.
+    pub(crate) fn next_waiting(&mut self, bulk_max: usize) -> Vec<AgentId> {
+        let attempts = |agent: &AgentId| self.children[agent].attempts;
+        let first = self.waiting.front().map(attempts);
+        let same = self.waiting.iter().take_while(|agent| Some(attempts(agent)) == first);
+        let count = same.take(bulk_max).count();
+        self.waiting.drain(..count).collect()
+    }
+
+    pub(crate) fn starts_in_flight(&self) -> usize {
         let in_flight = |agents: &Vec<AgentId>| {
             agents.iter().any(|agent| {
                 let state = &self.children[agent].state;
@@ -60,7 +75,7 @@ impl Engine {
         self.starts.values().filter(|agents| in_flight(agents)).count()
     }
 
-    fn start(&mut self, agents: Vec<AgentId>) {
+    pub(crate) fn start(&mut self, agents: Vec<AgentId>) {
         let session = self.session();
         let start = StartId(self.starts_made);
         self.starts_made += 1;
@@ -85,7 +100,7 @@ impl Engine {
 
     /// Handles a child's first words.
     pub(crate) fn on_hello(&mut self, link: LinkId, agent: AgentId, hello: Hello) {
-        let count = u32::try_from(self.children.len()).unwrap_or(u32::MAX).max(1);
+        let count = u32::try_from(self.children_expected()).unwrap_or(u32::MAX).max(1);
         let window = (OUTPUT_BYTES / count).clamp(OUTPUT_BYTES_MIN, OUTPUT_BYTES_MAX);
         let ending = self.ending.is_some();
         let Some(child) = self.children.get_mut(&agent) else { return };
@@ -106,6 +121,8 @@ impl Engine {
         let joined_in = self.now.since(child.first_start).as_micros();
         let joined_in = u64::try_from(joined_in).unwrap_or(u64::MAX);
         self.stats.join_us_max = self.stats.join_us_max.max(joined_in);
+        self.first_share(agent);
+        let Some(child) = self.children.get_mut(&agent) else { return };
         let welcome = Welcome {
             tree: child.tree,
             below: child.below.clone(),
@@ -144,13 +161,7 @@ impl Engine {
                     self.fail(agent, Failure { cause, words: words.clone() });
                 }
                 ChildState::Up => {
-                    let cause = match cause {
-                        StartCause::Shell(_, status) => LossCause::Shell(status),
-                        StartCause::NoShell(_)
-                        | StartCause::Silent
-                        | StartCause::Deadline
-                        | StartCause::Parent(_) => LossCause::LinkClosed,
-                    };
+                    let cause = shell_loss(cause).unwrap_or(LossCause::LinkClosed);
                     child.state = ChildState::Losing {
                         cause,
                         words: words.clone(),
@@ -158,8 +169,8 @@ impl Engine {
                     };
                 }
                 ChildState::Losing { cause: told, words: said, .. } => {
-                    if let (LossCause::LinkClosed, StartCause::Shell(_, status)) = (*told, cause) {
-                        *told = LossCause::Shell(status);
+                    if let (LossCause::LinkClosed, Some(cause)) = (*told, shell_loss(cause)) {
+                        *told = cause;
                     }
                     if !words.is_empty() {
                         said.clone_from(&words);
@@ -223,6 +234,7 @@ impl Engine {
     /// Handles that the time to join is over: whoever is not up is reported, with its last words.
     pub(crate) fn give_up_joining(&mut self) {
         self.waiting.clear();
+        self.fail_held();
         let agents: Vec<AgentId> = self.children.keys().copied().collect();
         for agent in agents {
             let Some(child) = self.children.get_mut(&agent) else { continue };
@@ -242,6 +254,22 @@ impl Engine {
                 | ChildState::Gone { .. } => {}
             }
         }
+    }
+
+    /// Reports those that nobody has started.
+    fn fail_held(&mut self) {
+        let held = self.drop_held();
+        if held.is_empty() {
+            return;
+        }
+        self.on_start_failures(vec![StartFailure {
+            agents: held,
+            cause: StartCause::Deadline,
+            words: String::new(),
+            elapsed_ms: 0,
+            attempts: 0,
+            by: self.id,
+        }]);
     }
 
     /// Kills a start's shell, whose end then fails the start with `cause`.
@@ -277,6 +305,7 @@ impl Engine {
     /// Ends what has been started and has not joined, and starts nothing more.
     pub(crate) fn end_starts(&mut self) {
         self.waiting.clear();
+        self.drop_held();
         let mut unjoined = Vec::new();
         for child in self.children.values_mut() {
             match child.state {
@@ -299,9 +328,10 @@ impl Engine {
         &mut self,
         agent: AgentId,
         link: LinkId,
-        misbehaved: bool,
+        end: LinkEnd,
         words: String,
     ) {
+        let session = self.session();
         let Some(child) = self.children.get_mut(&agent) else { return };
         if child.link != Some(link) {
             return;
@@ -309,7 +339,11 @@ impl Engine {
         child.link = None;
         match &mut child.state {
             ChildState::Up => {
-                let cause = if misbehaved { LossCause::Misbehaved } else { LossCause::LinkClosed };
+                let cause = match end {
+                    LinkEnd::Closed => LossCause::LinkClosed,
+                    LinkEnd::Cut => LossCause::LinkCut(session.link_timeout_ms),
+                    LinkEnd::Misbehaved => LossCause::Misbehaved,
+                };
                 let report_at = self.now + EXPLAIN_MAX;
                 child.state = ChildState::Losing { cause, words, report_at };
                 if child.shell.is_none() {
@@ -342,6 +376,8 @@ impl Engine {
         // While the session ends, to be gone is what was asked for.
         if self.ending.is_none() {
             self.on_loss(AgentLoss { agent, agents, cause, words });
+        } else if self.job.as_ref().is_some_and(|job| job.waits_for(agent)) {
+            self.stats.unfinished = self.stats.unfinished.union(&agents);
         }
         self.child_ended(agent);
     }
@@ -410,6 +446,15 @@ impl Engine {
         }
     }
 
+    /// Asks every child for a sign of life, and from here on often.
+    pub(crate) fn hurry_children(&mut self) {
+        let Some(ticker) = &mut self.ticker else { return };
+        ticker.hurry(self.now, HURRY);
+        for child in self.children.values_mut().filter(|child| child.is_up()) {
+            child.silence.on_announced(self.now, millis(HURRY));
+        }
+    }
+
     fn child_timed_out(&mut self, agent: AgentId) {
         let now = self.now;
         let Some(child) = self.children.get_mut(&agent) else { return };
@@ -433,6 +478,20 @@ impl Engine {
                 self.kill_shell_of(agent);
             }
         }
+    }
+}
+
+/// What the end of a shell says about the loss of its agent.
+fn shell_loss(cause: StartCause) -> Option<LossCause> {
+    match cause {
+        StartCause::Shell(ShellFailureKind::AgentKilled(signal), _) => {
+            Some(LossCause::Killed(signal))
+        }
+        StartCause::Shell(_, status) => Some(LossCause::Shell(status)),
+        StartCause::NoShell(_)
+        | StartCause::Silent
+        | StartCause::Deadline
+        | StartCause::Parent(_) => None,
     }
 }
 

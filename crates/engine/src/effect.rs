@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use bytes::Bytes;
 use model::{AgentId, JobId, Rank, Signal};
@@ -26,7 +27,8 @@ pub enum Effect {
         message: Message,
     },
     /// Have the kernel close a link, `LinkDown` for us, whose peer has acknowledged nothing for so
-    /// many milliseconds, be there anything to acknowledge or not; `None`: wait for ever.
+    /// many milliseconds, be there anything to acknowledge or not. `None`: the peer's process may be
+    /// stopped and take nothing, but its host must answer probes within [`HOST_SILENT_MAX`].
     SetLinkTimeout(LinkId, Option<u32>),
     /// Send what is queued, then close the link. No `LinkDown` follows.
     Close(LinkId),
@@ -124,6 +126,10 @@ pub struct Spawn {
     /// Whether standard input is a pipe (else `/dev/null`).
     pub stdin: bool,
 }
+
+/// For how long the host of a peer that is stopped may answer no probes before the link to it is
+/// given up: the bound on the life of an agent that is cut off from a front end that is stopped.
+pub const HOST_SILENT_MAX: Duration = Duration::from_secs(20);
 
 /// The descriptor number of a task's PMI connection (`PMI_FD`).
 pub const PMI_FD: i32 = 3;

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use model::Time;
 use proto::Event;
-use wire::Message;
+use wire::{Message, Stats};
 
 use crate::Effect;
 use crate::child::Child;
@@ -56,22 +56,35 @@ impl Engine {
         if self.over {
             return;
         }
-        let stats = core::mem::take(&mut self.stats);
+        self.note_unfinished();
+        let mut stats = core::mem::take(&mut self.stats);
         self.events.push_back(Event::Over);
         match &mut self.above {
             Above::Head(head) => {
+                head.outcome.incomplete = head.outcome.incomplete.union(&stats.unfinished);
                 head.outcome.stats = stats;
                 self.effects.push_back(Effect::Exit(head.outcome.code));
             }
             Above::Parent { link, .. } => {
                 let link = *link;
-                self.send(vec![link], Message::Bye(Box::new(stats)));
+                // Its own size, as it is before it is counted.
+                stats.bytes[Phase::End as usize] += wire::encoded_len(&bye(&stats)) as u64;
+                stats.messages[Phase::End as usize] += 1;
+                self.send(vec![link], bye(&stats));
                 self.effects.push_back(Effect::Close(link));
                 self.effects.push_back(Effect::Exit(0));
             }
             Above::Unwelcomed { .. } => self.effects.push_back(Effect::Exit(AGENT_FAILED)),
         }
         self.over = true;
+    }
+
+    /// Takes note of whom this member leaves without having heard that all has ended there.
+    fn note_unfinished(&mut self) {
+        let Some(job) = &self.job else { return };
+        let left = self.children.values().filter(|child| job.waits_for(child.agent));
+        let left = left.fold(job.unfinished(self.id), |left, child| left.union(&child.subtree()));
+        self.stats.unfinished = self.stats.unfinished.union(&left);
     }
 
     /// Ends in disorder: nobody is left to obey.
@@ -87,4 +100,8 @@ impl Engine {
         self.effects.push_back(Effect::Abandon { code, words });
         self.over = true;
     }
+}
+
+fn bye(stats: &Stats) -> Message {
+    Message::Bye(Box::new(stats.clone()))
 }

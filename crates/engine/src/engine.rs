@@ -19,11 +19,12 @@ use wire::{Hello, JobFault, JobSpec, Message, SessionSpec, Stats, Welcome};
 
 use crate::child::Child;
 use crate::ending::Ending;
+use crate::handout::Handout;
 use crate::head::Head;
 use crate::job::Job;
 use crate::joining::Joining;
 use crate::rng::Rng;
-use crate::{AgentConfig, Effect, HeadConfig, Input, LinkId, Outcome, StartId};
+use crate::{AgentConfig, Effect, HeadConfig, Input, LinkEnd, LinkId, Outcome, StartId};
 
 /// An agent or the head.
 #[derive(Debug)]
@@ -40,8 +41,12 @@ pub struct Engine {
     pub(crate) children: BTreeMap<AgentId, Child>,
     /// Children in the order in which they are to be started.
     pub(crate) waiting: VecDeque<AgentId>,
+    /// What is handed out here, in an adaptive tree.
+    pub(crate) handout: Option<Handout>,
     pub(crate) starts: BTreeMap<StartId, Vec<AgentId>>,
     pub(crate) starts_made: u64,
+    /// Whether the driver tells when its host is free for the next start.
+    pub(crate) is_told: bool,
     /// Links of children, proven or not yet.
     pub(crate) links: BTreeMap<LinkId, AgentId>,
     pub(crate) ticker: Option<Ticker>,
@@ -61,7 +66,7 @@ pub(crate) enum Above {
     /// An agent whose parent has not answered yet.
     Unwelcomed { link: Option<LinkId>, config: AgentConfig, until: Time },
     /// A parent.
-    Parent { link: LinkId, silence: Silence },
+    Parent { parent: AgentId, link: LinkId, silence: Silence },
 }
 
 /// What a member is busy with; messages are counted by it.
@@ -110,8 +115,10 @@ impl Engine {
             session: None,
             children: BTreeMap::new(),
             waiting: VecDeque::new(),
+            handout: None,
             starts: BTreeMap::new(),
             starts_made: 0,
+            is_told: false,
             links: BTreeMap::new(),
             ticker: None,
             joining: Joining::default(),
@@ -133,10 +140,9 @@ impl Engine {
             Input::LinkUp { link, peer } => self.on_link_up(link, peer),
             Input::Message { link, message } => self.on_message(link, message),
             Input::Alive(link) => self.on_alive(link),
-            Input::LinkDown { link, misbehaved, words } => {
-                self.on_link_down(link, misbehaved, words);
-            }
+            Input::LinkDown { link, end, words } => self.on_link_down(link, end, words),
             Input::ConnectFailed(words) => self.abandon(words),
+            Input::Started(start) => self.on_started(start),
             Input::ShellEnded { start, kind, status, words } => {
                 self.on_shell_ended(start, wire::StartCause::Shell(kind, status), words);
             }
@@ -155,7 +161,9 @@ impl Engine {
             Input::TaskInputWritten { job: _, rank: _, bytes } => self.on_task_input_written(bytes),
             Input::TaskInputClosed { job, rank: _ } => self.up(Message::InputClosed(job)),
             Input::Swept(_) => self.on_swept(),
-            Input::KeeperGone => self.abandon("its keeper or its remote shell is gone".to_string()),
+            Input::KeeperGone => self.abandon("its keeper was killed".to_string()),
+            Input::ShellGone => self.abandon("its remote shell is gone".to_string()),
+            Input::Terminated(signal) => self.abandon(alloc::format!("it was sent {signal}")),
             Input::UserInput(data) => self.on_user_input(data),
             Input::UserInputEnd => self.on_user_input_end(),
             Input::OutputWritten(bytes) => {
@@ -186,12 +194,25 @@ impl Engine {
             return;
         }
         self.check_children();
+        if self.handout.is_some() {
+            self.start_waiting();
+        }
         self.check_job();
         self.govern(Head::on_time);
         if self.ending.as_ref().is_some_and(|ending| ending.give_up_at <= now) {
             self.leave();
         }
         self.settle();
+    }
+
+    /// Takes note that the driver will report [`Input::Started`] for every start. Say so at once:
+    /// in an adaptive tree, starts are then made as the host is free for them, and otherwise as
+    /// what was measured lets expect.
+    pub fn expect_started(&mut self) {
+        self.is_told = true;
+        if let Some(handout) = &mut self.handout {
+            handout.pace.be_told();
+        }
     }
 
     /// When to call [`Engine::on_time`] at the latest.
@@ -208,7 +229,11 @@ impl Engine {
         let job = self.job.as_ref().and_then(Job::timeout);
         let ending = self.ending.as_ref().map(|ending| ending.give_up_at);
         let tick = self.ticker.as_ref().map(Ticker::next);
-        [above, children, job, ending, tick, self.joining.tell_at].into_iter().flatten().min()
+        let start = self.start_due();
+        [above, children, job, ending, tick, start, self.joining.tell_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The next thing to do. Call until `None` after every `handle` and `on_time`.
@@ -247,9 +272,20 @@ impl Engine {
         names: Vec<String>,
         session: SessionSpec,
     ) {
-        let mut names = names.into_iter();
         self.joining.missing = below.clone();
-        for branch in crate::tree::branches(&tree, &below) {
+        self.session = Some(Arc::new(session));
+        if let Tree::Adaptive { latency, gap } = tree {
+            self.begin_handout((latency, gap), &below, names);
+        } else {
+            self.plan_children(&tree, &below, names);
+        }
+        self.set_ticker();
+        self.start_waiting();
+    }
+
+    fn plan_children(&mut self, tree: &Tree, below: &IdSet, names: Vec<String>) {
+        let mut names = names.into_iter();
+        for branch in crate::tree::branches(tree, below) {
             let name = names.next().unwrap_or_default();
             let size = usize::try_from(branch.below.len()).unwrap_or(usize::MAX);
             let below_names = names.by_ref().take(size).collect();
@@ -258,12 +294,17 @@ impl Engine {
             self.waiting.push_back(branch.child);
             self.children.insert(branch.child, child);
         }
-        let shortest = Duration::from_millis(u64::from(session.heartbeat_ms));
-        if !self.children.is_empty() {
-            self.ticker = Some(Ticker::new(self.now, shortest, self.children.len()));
+    }
+
+    /// Pings for as many children as there are.
+    pub(crate) fn set_ticker(&mut self) {
+        let shortest = Duration::from_millis(u64::from(self.session().heartbeat_ms));
+        let children = self.children.len();
+        match &mut self.ticker {
+            Some(ticker) => ticker.set_children(shortest, children),
+            None if children > 0 => self.ticker = Some(Ticker::new(self.now, shortest, children)),
+            None => {}
         }
-        self.session = Some(Arc::new(session));
-        self.start_waiting();
     }
 
     fn on_link_up(&mut self, link: LinkId, peer: AgentId) {
@@ -303,9 +344,9 @@ impl Engine {
             silence.on_heard(self.now);
         }
         match (&self.above, message) {
-            (Above::Unwelcomed { link: Some(link), .. }, Message::Welcome(welcome)) => {
-                let link = *link;
-                self.on_welcome(link, *welcome);
+            (Above::Unwelcomed { link: Some(link), config, .. }, Message::Welcome(welcome)) => {
+                let (parent, link) = (config.parent, *link);
+                self.on_welcome(parent, link, *welcome);
             }
             (Above::Unwelcomed { .. }, Message::Shutdown) => self.leave(),
             (Above::Parent { link, .. }, Message::Ping { next_ms }) => {
@@ -323,14 +364,14 @@ impl Engine {
         }
     }
 
-    fn on_welcome(&mut self, link: LinkId, welcome: Welcome) {
+    fn on_welcome(&mut self, parent: AgentId, link: LinkId, welcome: Welcome) {
         let Ok(names) = crate::names::unfold(&welcome.names, welcome.below.len()) else {
             return self.abandon("its parent's list of names is broken".to_string());
         };
         let mut silence = Silence::new(self.now);
         // The first ping follows at once, and says more.
         silence.on_announced(self.now, welcome.session.heartbeat_ms);
-        self.above = Above::Parent { link, silence };
+        self.above = Above::Parent { parent, link, silence };
         let timeout_ms = welcome.session.link_timeout_ms;
         self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
         self.begin(welcome.tree, welcome.below, names, welcome.session);
@@ -355,19 +396,18 @@ impl Engine {
                 self.tell_children(Message::JoinDeadline);
                 self.give_up_joining();
             }
-            Message::Launch(job) => {
-                self.tell_children(Message::Launch(job));
-                self.launch(job);
-            }
+            Message::Launch(job) => self.launch(job),
             Message::Release { job: _, fence, payload } => self.on_release(fence, payload),
             Message::Signal(job, signal) => {
                 self.tell_children(Message::Signal(job, signal));
                 self.signal_tasks(job, signal);
             }
             Message::Stop { job, grace_ms } => {
+                self.phase = Phase::End;
                 self.tell_children(Message::Stop { job, grace_ms });
                 self.stop_job(Duration::from_millis(u64::from(grace_ms)));
             }
+            Message::Work(work) => self.on_work(&work),
             Message::Suspend(on) => {
                 self.tell_children(Message::Suspend(on));
                 self.suspend(on);
@@ -385,14 +425,19 @@ impl Engine {
             | Message::Done { .. }
             | Message::Lost(_)
             | Message::Bye(_)
-            | Message::Ping { .. } => self.abandon("its parent broke the protocol".to_string()),
+            | Message::Ping { .. }
+            | Message::MoreWork(_) => self.abandon("its parent broke the protocol".to_string()),
         }
     }
 
     fn on_child_message(&mut self, agent: AgentId, message: Message) {
         self.child_heard(agent);
         match message {
-            Message::Joined(ids) => self.on_joined(&ids),
+            Message::Joined(ids) => {
+                self.count_workers(&ids);
+                self.on_joined(&ids);
+            }
+            Message::MoreWork(free) => self.on_more_work(agent, free),
             Message::StartFailed(failures) => self.on_start_failures(failures),
             Message::JobFault(job, fault) => self.fault(job, *fault),
             Message::Enter { job: _, fence, payload } => self.on_child_enter(agent, fence, payload),
@@ -414,6 +459,7 @@ impl Engine {
             | Message::Signal(..)
             | Message::Stop { .. }
             | Message::Shutdown
+            | Message::Work(_)
             | Message::Suspend(_) => self.child_misbehaved(agent, "it gave its parent an order"),
         }
     }
@@ -423,21 +469,21 @@ impl Engine {
         let words = words.to_string();
         self.events.push_back(Event::PeerMisbehaved { agent, words: words.clone() });
         self.effects.push_back(Effect::Close(link));
-        self.on_link_down(link, true, words);
+        self.on_link_down(link, LinkEnd::Misbehaved, words);
     }
 
-    fn on_link_down(&mut self, link: LinkId, misbehaved: bool, words: String) {
+    fn on_link_down(&mut self, link: LinkId, end: LinkEnd, words: String) {
         if self.uplink() == Some(link) {
-            return self.abandon(alloc::format!("its parent is gone: {words}"));
+            return self.abandon(parent_gone(end, &words));
         }
         if let Some(agent) = self.links.remove(&link) {
-            self.on_child_link_down(agent, link, misbehaved, words);
+            self.on_child_link_down(agent, link, end, words);
         }
     }
 
     fn on_alive(&mut self, link: LinkId) {
         match &mut self.above {
-            Above::Parent { link: uplink, silence } if *uplink == link => {
+            Above::Parent { link: uplink, silence, .. } if *uplink == link => {
                 silence.on_heard(self.now)
             }
             Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
@@ -463,10 +509,11 @@ impl Engine {
     }
 
     /// Stops or goes on with the front end. A head that is stopped hears nothing and says nothing, so
-    /// neither it nor its children may take the other's silence for its end.
+    /// neither it nor its children may take the other's silence for its end, nor its kernel's window
+    /// that stays full. All other agents run, and watch each other as ever.
     fn suspend(&mut self, on: bool) {
         match &mut self.above {
-            Above::Parent { link, silence } => {
+            Above::Parent { parent: AgentId::HEAD, link, silence } => {
                 let link = *link;
                 if on {
                     silence.on_suspended();
@@ -478,7 +525,7 @@ impl Engine {
                 // Ours are the kernel's affair while we are stopped: it answers probes for us.
                 self.children.values_mut().for_each(|child| child.silence.on_suspended());
             }
-            Above::Unwelcomed { .. } => {}
+            Above::Parent { .. } | Above::Unwelcomed { .. } => {}
         }
         if let Some(job) = &self.job {
             let signal = if on { Signal::STOP } else { Signal::CONT };
@@ -591,6 +638,16 @@ impl Engine {
         }
         self.job = Some(job);
     }
+}
+
+/// Why an agent whose link to its parent is over has nobody to obey.
+fn parent_gone(end: LinkEnd, words: &str) -> String {
+    let end = match end {
+        LinkEnd::Closed => "its parent is gone",
+        LinkEnd::Cut => "the network to its parent is cut",
+        LinkEnd::Misbehaved => "its parent broke the protocol",
+    };
+    if words.is_empty() { end.to_string() } else { alloc::format!("{end}: {words}") }
 }
 
 /// Output that the head may hold for a slow reader, in bytes.

@@ -160,7 +160,9 @@ impl Head {
             | Message::Shutdown
             | Message::Bye(_)
             | Message::Ping { .. }
-            | Message::Suspend(_) => {}
+            | Message::Suspend(_)
+            | Message::MoreWork(_)
+            | Message::Work(_) => {}
         }
     }
 
@@ -186,6 +188,9 @@ impl Head {
     fn on_lost(&mut self, loss: AgentLoss, orders: &mut Orders) {
         self.failed = self.failed.union(&loss.agents);
         orders.events.push_back(Event::AgentLost(loss.clone()));
+        if !matches!(self.state, State::Joining { .. }) {
+            self.outcome.incomplete = self.outcome.incomplete.union(&loss.agents);
+        }
         self.outcome.losses.push(loss);
         self.decide(exit_code::AGENT_LOST);
         match self.state {

@@ -8,6 +8,18 @@ use wire::{JobFault, Message, ShellFailureKind, Stream};
 
 use crate::{LinkId, StartId};
 
+/// What ended a link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LinkEnd {
+    /// The peer's side closed it, since its process is gone.
+    Closed,
+    /// The network: the peer's host acknowledged nothing for as long as it may, or cannot be
+    /// reached.
+    Cut,
+    /// The peer broke the protocol.
+    Misbehaved,
+}
+
 /// Something that has happened. After each one, drain [`crate::Engine::poll_effect`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Input {
@@ -32,13 +44,16 @@ pub enum Input {
     LinkDown {
         /// Which.
         link: LinkId,
-        /// Whether the peer broke the protocol, rather than the network or the peer's death.
-        misbehaved: bool,
+        /// What ended it.
+        end: LinkEnd,
         /// Why, for the user.
         words: String,
     },
     /// An agent could not reach its parent at any address.
     ConnectFailed(String),
+    /// This host has done its part of a start, whatever becomes of it, and is free for the next.
+    /// Only from a driver that can tell, see [`crate::Engine::expect_started`].
+    Started(StartId),
     /// A bootstrapper's helper has ended.
     ShellEnded {
         /// Which start it ran.
@@ -139,8 +154,12 @@ pub enum Input {
     },
     /// The answer to [`crate::Effect::Sweep`].
     Swept(JobId),
-    /// Agent: the keeper, or the shell that started this agent, is gone.
+    /// Agent: the keeper is gone.
     KeeperGone,
+    /// Agent: the shell that started this agent is gone.
+    ShellGone,
+    /// Agent: somebody sent it a signal that means to end.
+    Terminated(Signal),
     /// Head: a piece of the user's standard input.
     UserInput(Bytes),
     /// Head: the user's standard input has ended.

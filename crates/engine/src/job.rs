@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, ExitStatus, JobId, NodeId, Rank, Signal, StatusRuns, Time};
+use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, Time};
 use proto::{Event, Fence, FenceEffect, Grants, Lines};
 use wire::{JobFault, JobSpec, Message, Output, Stream};
 
@@ -134,6 +134,12 @@ impl Job {
         }
     }
 
+    /// Counts on one more child; nothing is launched yet.
+    pub(crate) fn add_child(&mut self, agent: AgentId) {
+        self.children.insert(agent);
+        self.fence.add_child(agent);
+    }
+
     pub(crate) fn has_tasks(&self) -> bool {
         !self.tasks.is_empty()
     }
@@ -175,6 +181,23 @@ impl Job {
         self.tasks.values().all(|task| !task.spawned || task.streams.iter().all(|s| s.ended))
     }
 
+    /// Whether tasks below this child may still run.
+    pub(crate) fn waits_for(&self, child: AgentId) -> bool {
+        self.launched && self.children.contains(&child)
+    }
+
+    /// The agents whose tasks may have written what this member, `own`, has not passed on.
+    pub(crate) fn unfinished(&self, own: AgentId) -> IdSet {
+        let agent_of = |rank: Rank| self.spec.map.node_of(rank).map(|node| node.agent().0);
+        let queued = self.output.iter().filter_map(|(_, output)| agent_of(output.rank));
+        let mut unfinished: IdSet = queued.collect();
+        let is_over = self.tasks_have_ended() && self.streams_have_ended();
+        if self.launched && self.has_tasks() && !is_over {
+            unfinished.insert(own.0);
+        }
+        unfinished
+    }
+
     /// Whether nothing more will come up from this member.
     fn is_done(&self) -> bool {
         self.launched
@@ -187,12 +210,14 @@ impl Job {
 }
 
 impl Engine {
+    /// Passes the order on and obeys it; all that is sent for it counts as the launch's.
     pub(crate) fn launch(&mut self, job: JobId) {
         let Some(own) = self.job.as_mut().filter(|own| own.id() == job && !own.launched) else {
             return;
         };
         own.launched = true;
         self.phase = Phase::Launch;
+        self.tell_children(Message::Launch(job));
         if !self.is_head() {
             self.events.push_back(Event::Launched(job));
         }
@@ -332,6 +357,7 @@ impl Engine {
         if grace.is_zero() {
             job.stopping = Some(Stopping { kill_at: None });
             self.signal_tasks(id, Signal::KILL);
+            self.hurry_children();
         } else if job.stopping.is_none() {
             job.stopping = Some(Stopping { kill_at: Some(now + grace) });
             self.signal_tasks(id, Signal::TERM);
@@ -599,6 +625,7 @@ impl Engine {
             stopping.kill_at = None;
             let id = job.id();
             self.signal_tasks(id, Signal::KILL);
+            self.hurry_children();
         }
         self.check_deserters();
         let flush_at = self.job.as_ref().filter(|job| job.reading).and_then(|job| job.flush_at);

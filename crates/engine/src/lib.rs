@@ -16,6 +16,7 @@ mod outcome;
 
 mod children;
 mod ending;
+mod handout;
 mod job;
 mod joining;
 
@@ -24,10 +25,11 @@ pub mod tree;
 
 mod child;
 mod names;
+mod pace;
 mod rng;
 
 pub use config::{AgentConfig, HeadConfig, LinkId, StartId};
-pub use effect::{Effect, PMI_FD, Spawn, Start};
+pub use effect::{Effect, HOST_SILENT_MAX, PMI_FD, Spawn, Start};
 pub use engine::Engine;
-pub use input::Input;
+pub use input::{Input, LinkEnd};
 pub use outcome::Outcome;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use model::{Signal, StatusRuns};
+use model::{IdSet, Signal, StatusRuns};
 use wire::{AgentLoss, JobFault, StartFailure, Stats};
 
 /// How a session ended, as the head saw it.
@@ -14,6 +14,8 @@ pub struct Outcome {
     pub start_failures: Vec<StartFailure>,
     /// Agents that were lost.
     pub losses: Vec<AgentLoss>,
+    /// Agents whose tasks may have written what did not arrive: lost, or given up.
+    pub incomplete: IdSet,
     /// What went wrong with the job, in the order in which it was heard of.
     pub faults: Vec<JobFault>,
     /// How the tasks ended, folded.

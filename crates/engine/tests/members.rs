@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::{AgentConfig, Effect, Engine, HeadConfig, Input, LinkId, Outcome, Start, StartId};
+use engine::{
+    AgentConfig, Effect, Engine, HeadConfig, Input, LinkEnd, LinkId, Outcome, Start, StartId,
+};
 use model::{
     AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, TaskMap, Time, Tree,
 };
 use wire::{
     AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
-    StartCause, Stats, Stream, Welcome,
+    StartCause, Stats, Stream, Welcome, Work,
 };
 
 const JOB: JobId = JobId(0);
@@ -119,7 +121,7 @@ fn a_second_agent_that_claims_a_joined_childs_place_is_shut_out() {
 #[test]
 fn a_child_whose_link_and_shell_end_is_lost_with_all_below_it_and_the_job_is_stopped() {
     let mut head = running(4, |config| config.tree = Tree::Kary(2));
-    head.input(Input::LinkDown { link: LinkId(1), misbehaved: false, words: "reset".into() });
+    head.input(Input::LinkDown { link: LinkId(1), end: LinkEnd::Closed, words: "reset".into() });
     assert!(head.effects().iter().all(|effect| !is_stop(effect)), "the shell may explain it");
     head.input(Input::ShellEnded {
         start: StartId(0),
@@ -132,6 +134,36 @@ fn a_child_whose_link_and_shell_end_is_lost_with_all_below_it_and_the_job_is_sto
     assert_eq!((loss.agent, loss.agents.clone()), (AgentId(1), IdSet::range(1, 2)));
     assert_eq!(loss.cause, LossCause::Shell(killed()));
     assert_eq!(head.outcome().code, engine::exit_code::AGENT_LOST);
+}
+
+#[test]
+fn a_child_whose_keeper_says_that_it_was_killed_is_lost_to_the_signal_whichever_end_comes_first() {
+    let closed = Input::LinkDown { link: LinkId(1), end: LinkEnd::Closed, words: String::new() };
+    let ended = Input::ShellEnded {
+        start: StartId(0),
+        kind: ShellFailureKind::AgentKilled(Signal::KILL),
+        status: ExitStatus::Exited(255),
+        words: String::new(),
+    };
+    for inputs in [[closed.clone(), ended.clone()], [ended, closed]] {
+        let mut head = running(1, |_| {});
+        inputs.into_iter().for_each(|input| head.input(input));
+        assert_eq!(head.outcome().losses[0].cause, LossCause::Killed(Signal::KILL));
+    }
+}
+
+#[test]
+fn a_child_whose_link_is_cut_is_told_apart_from_one_that_ended() {
+    for (end, cause) in [
+        (LinkEnd::Cut, LossCause::LinkCut(session().link_timeout_ms)),
+        (LinkEnd::Closed, LossCause::LinkClosed),
+        (LinkEnd::Misbehaved, LossCause::Misbehaved),
+    ] {
+        let mut head = running(1, |_| {});
+        head.input(Input::LinkDown { link: LinkId(1), end, words: String::new() });
+        head.sleep();
+        assert_eq!(head.outcome().losses[0].cause, cause);
+    }
 }
 
 #[test]
@@ -149,7 +181,7 @@ fn a_child_that_answers_no_ping_is_lost_after_three_of_them() {
 #[test]
 fn an_agent_whose_parent_is_gone_kills_everything_and_leaves() {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), 2);
-    agent.input(Input::LinkDown { link: PARENT, misbehaved: false, words: "closed".into() });
+    agent.input(Input::LinkDown { link: PARENT, end: LinkEnd::Closed, words: "closed".into() });
     assert!(matches!(agent.effects()[..], [Effect::Abandon { .. }]));
     agent.input(Input::KeeperGone);
     assert_eq!(agent.effects(), [], "nothing follows the last effect");
@@ -327,6 +359,71 @@ fn a_peer_that_breaks_the_protocol_is_lost_and_nobody_panics() {
     let mut head = running(1, |_| {});
     head.message(LinkId(1), Message::Lost(loss));
     assert_eq!(head.outcome().code, engine::exit_code::AGENT_LOST);
+}
+
+#[test]
+fn an_adaptive_head_starts_one_child_a_gap_until_it_is_told_better() {
+    let mut head = Member::head(3, |config| config.tree = Tree::adaptive());
+    assert_eq!(head.started(), [AgentId(1)]);
+    assert_eq!(head.sleep(), Tree::ASSUMED_GAP);
+    assert_eq!(head.started(), [AgentId(2)]);
+}
+
+#[test]
+fn an_adaptive_head_that_is_told_starts_the_next_child_when_its_host_is_free() {
+    let mut head = Member::head(3, |config| config.tree = Tree::adaptive());
+    head.engine.expect_started();
+    let start = head.only_start();
+    head.input(Input::Started(start.start));
+    assert_eq!(head.started(), [AgentId(2)]);
+}
+
+#[test]
+fn a_child_gets_one_host_with_its_welcome_and_more_when_it_asks() {
+    let mut head = Member::head(30, |config| config.tree = Tree::adaptive());
+    head.effects();
+    let sent = head.child_joins(1);
+    assert!(matches!(&sent[0], Message::Welcome(welcome) if welcome.names == "n2"), "{sent:?}");
+    head.message(LinkId(1), Message::MoreWork(1));
+    let sent = head.sent();
+    assert!(matches!(&sent[..], [Message::Work(work)] if work.names == "n[3-6]"), "{sent:?}");
+}
+
+#[test]
+fn an_agent_that_has_nobody_left_to_start_asks_once() {
+    let mut agent = Member::agent(1, Tree::adaptive(), IdSet::range(2, 2), 0);
+    agent.effects();
+    assert_eq!(agent.sleep(), Tree::ASSUMED_GAP);
+    assert_eq!(agent.sent(), [Message::MoreWork(1)]);
+    agent.child_joins(2);
+    assert!(!agent.sent().iter().any(|message| matches!(message, Message::MoreWork(_))));
+    let work = Work { below: IdSet::range(7, 8), names: "n[7-8]".into() };
+    agent.message(PARENT, Message::Work(Box::new(work)));
+    let effects = agent.effects();
+    assert!(
+        matches!(&effects[0], Effect::Start(start) if start.agents[0].1 == "n7"),
+        "{effects:?}"
+    );
+    let given = Work { below: IdSet::range(8, 8), names: "n8".into() };
+    assert_eq!(messages(&effects)[0], Message::Work(Box::new(given)), "the child waits");
+}
+
+#[test]
+fn a_request_for_work_in_a_planned_tree_is_misbehaviour() {
+    let mut head = Member::head(2, |_| {});
+    head.child_joins(1);
+    head.message(LinkId(1), Message::MoreWork(1));
+    assert!(head.effects().contains(&Effect::Close(LinkId(1))));
+}
+
+#[test]
+fn work_that_does_not_fit_its_names_ends_the_agent() {
+    for tree in [Tree::adaptive(), Tree::Flat] {
+        let mut agent = Member::agent(1, tree, IdSet::new(), 0);
+        let work = Work { below: IdSet::range(7, 8), names: "n7".into() };
+        agent.message(PARENT, Message::Work(Box::new(work)));
+        assert!(agent.effects().iter().any(is_abandon));
+    }
 }
 
 /// A member and the time on its clock.

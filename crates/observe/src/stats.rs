@@ -64,6 +64,7 @@ mod tests {
             links_max: 3,
             retries: 1,
             join_us_max: 250_000,
+            ..Stats::default()
         };
         insta::assert_snapshot!(stats_table(&stats, &timeline), @r"
         phase           time   messages          bytes

@@ -6,8 +6,11 @@
 //! of a pipe that only the keeper holds. A parent-death signal would be quicker, and wrong: the
 //! agent must live long enough to kill its own descendants first.
 //!
-//! The keeper is made before anything is allocated, and holds one descriptor: not the remote
-//! shell's channel, nor the user's pipe. If both are killed at the same instant, what ignores its
+//! The keeper is made before anything is allocated. The front end's holds one descriptor, and not
+//! the user's pipe. That of an agent keeps the remote shell's too: standard input, whose end is the
+//! shell's, and standard error to say there which signal killed the agent. A status does not come
+//! through every remote shell (ssh makes it 255, as everything that goes wrong), while a line does.
+//! If both are killed at the same instant, what ignores its
 //! own parent's death survives, unless a cgroup or a PID namespace holds it.
 #![expect(unsafe_code, reason = "fork, and signals taken with their origin")]
 
@@ -19,24 +22,35 @@ use std::time::Duration;
 use crate::process::{self, ExitStatus, State};
 use crate::{Pid, Signal, signals, stream};
 
+mod watch;
+
+use watch::Watch;
+
 /// What the caller decides.
 #[derive(Clone, Copy, Debug)]
 pub struct KeeperOptions {
     /// The keeper's name in process lists, at most 15 bytes.
     pub name: &'static CStr,
-    /// Where the agent runs.
+    /// Where the agent runs, and so on which side: see [`AgentGroup`].
     pub group: AgentGroup,
 }
+
+/// What the keeper writes on standard error before the number of the signal that killed the agent.
+pub const KILLED_WORDS: &str = "convoke keeper: the agent was killed by signal ";
+
+/// How long a full pipe may keep the keeper from saying so.
+const TELL_MS_MAX: i32 = 200;
 
 /// The agent's process group, which decides what a terminal does to it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AgentGroup {
     /// The keeper's. The terminal's signals reach both, so the keeper does not pass those on. The
-    /// front end's choice: it may read the terminal.
+    /// front end's choice: it may read the terminal. The keeper stops when the agent does.
     Shared,
-    /// Its own, in the keeper's session.
+    /// Its own, in the keeper's session. The keeper says on standard error which signal killed the
+    /// agent, see [`KILLED_WORDS`], and kills one that outlives the end of standard input for long.
     Own,
-    /// Its own session, without a terminal.
+    /// Its own session, without a terminal; as `Own` otherwise.
     OwnSession,
 }
 
@@ -119,15 +133,23 @@ fn set_up_agent(group: AgentGroup) -> io::Result<()> {
 fn keep(agent: Pid, options: &KeeperOptions, pipe: RawFd) -> ! {
     // Nothing here can fail in a way that the keeper could do something about.
     let _ = process::set_child_subreaper();
-    close_all_but(pipe);
+    let is_front_end = options.group == AgentGroup::Shared;
+    if is_front_end {
+        close_all_but(&[pipe]);
+    } else {
+        close_all_but(&[libc::STDIN_FILENO, libc::STDERR_FILENO, pipe]);
+    }
     // SAFETY: both strings end in null.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, options.name.as_ptr());
         libc::chdir(c"/".as_ptr());
     }
     release_program();
-    let status = wait_for_agent(agent, options.group == AgentGroup::Shared);
+    let status = if is_front_end { wait_for_agent(agent) } else { watch_over(agent) };
     let _ = process::kill_all_descendants(KILL_BOUND, &mut |_, _| {});
+    if let (ExitStatus::Signaled { signal, .. }, false) = (status, is_front_end) {
+        tell(&format!("{KILLED_WORDS}{}\n", signal.0));
+    }
     end_like(status)
 }
 
@@ -149,8 +171,14 @@ fn release_program() {
     }
 }
 
-/// Passes signals on until the agent has ended.
-fn wait_for_agent(agent: Pid, shared_group: bool) -> ExitStatus {
+/// Passes signals on until the agent has ended, or is killed since it hangs and its shell is gone.
+fn watch_over(agent: Pid) -> ExitStatus {
+    // Without a descriptor for it there is still the plain wait.
+    Watch::new(agent).and_then(Watch::wait).unwrap_or_else(|_| wait_for_agent(agent))
+}
+
+/// Passes signals on until the agent has ended. Those of a terminal reach the agent too.
+fn wait_for_agent(agent: Pid) -> ExitStatus {
     let what = libc::WEXITED | libc::WSTOPPED;
     loop {
         match process::wait_for(libc::P_PID, agent.cast_unsigned(), what) {
@@ -164,7 +192,7 @@ fn wait_for_agent(agent: Pid, shared_group: bool) -> ExitStatus {
             Err(_) => return ExitStatus::Exited(u8::MAX),
         }
         let Some((signal, from_kernel)) = next_signal() else { continue };
-        if FORWARDED.contains(&signal) && !(from_kernel && shared_group) {
+        if FORWARDED.contains(&signal) && !from_kernel {
             let _ = process::kill(agent, signal); // it may have ended meanwhile
         }
     }
@@ -203,12 +231,28 @@ fn end_like(status: ExitStatus) -> ! {
     unsafe { libc::_exit(status.code().into()) }
 }
 
-fn close_all_but(kept: RawFd) {
-    let kept = kept.cast_unsigned();
-    close_range(kept + 1, u32::MAX);
-    if kept > 0 {
-        close_range(0, kept - 1);
+/// Writes to standard error if there is room, and else not at all. Nobody listening is fine: with
+/// all signals blocked that is an error and no SIGPIPE.
+fn tell(words: &str) {
+    let mut poll = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: both pointers are valid. Where a pipe has room at all it has room for a short line.
+    unsafe {
+        if libc::poll(&mut poll, 1, TELL_MS_MAX) == 1 {
+            libc::write(poll.fd, words.as_ptr().cast(), words.len());
+        }
     }
+}
+
+/// Closes all descriptors but these, which are in order.
+fn close_all_but(kept: &[RawFd]) {
+    let mut first = 0;
+    for fd in kept.iter().map(|fd| fd.cast_unsigned()) {
+        if fd > first {
+            close_range(first, fd - 1);
+        }
+        first = fd + 1;
+    }
+    close_range(first, u32::MAX);
 }
 
 /// Kernels before 5.11 do not know the flag; there, tasks inherit what we have inherited.

@@ -22,7 +22,9 @@ pub struct LinkTimes {
     pub keepalive_idle: Duration,
     /// The time between probes.
     pub keepalive_interval: Duration,
-    /// How long sent bytes may stay unacknowledged.
+    /// How many probes may stay without an answer where `unacknowledged_max` says nothing.
+    pub keepalive_probes: u32,
+    /// How long sent bytes may stay unacknowledged; zero: as long as the system's retries last.
     pub unacknowledged_max: Duration,
 }
 
@@ -117,6 +119,7 @@ pub fn set_link_options(fd: impl AsFd, times: &LinkTimes) -> io::Result<()> {
     sockopt::set_socket_keepalive(&fd, true)?;
     sockopt::set_tcp_keepidle(&fd, times.keepalive_idle)?;
     sockopt::set_tcp_keepintvl(&fd, times.keepalive_interval)?;
+    sockopt::set_tcp_keepcnt(&fd, times.keepalive_probes)?;
     sockopt::set_tcp_user_timeout(&fd, unacknowledged_ms)?;
     Ok(())
 }

@@ -106,6 +106,7 @@ fn a_refused_connection_says_so() {
 fn exchange(ours: &OwnedFd, theirs: &OwnedFd) {
     let times = net::LinkTimes {
         keepalive_idle: Duration::from_secs(5),
+        keepalive_probes: 9,
         keepalive_interval: Duration::from_secs(1),
         unacknowledged_max: Duration::from_secs(10),
     };

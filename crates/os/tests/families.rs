@@ -44,6 +44,23 @@ fn when_the_agent_is_killed_the_keeper_kills_its_tasks() {
 }
 
 #[test]
+fn the_keeper_says_on_standard_error_which_signal_killed_its_agent() {
+    let mut fixture = Kept::start("kept-apart");
+    kill(fixture.agent, Signal::KILL).unwrap();
+    let words = os::keeper::KILLED_WORDS.split(' ').next().unwrap();
+    assert_eq!(fixture.inner.expect(words), Signal::KILL.0);
+    assert_eq!(fixture.end(), killed());
+}
+
+#[test]
+fn an_agent_that_hangs_is_killed_once_its_shell_is_gone() {
+    let mut fixture = Kept::start("kept-apart");
+    kill(fixture.agent, Signal::STOP).unwrap();
+    fixture.inner.hang_up();
+    assert_eq!(fixture.end(), killed());
+}
+
+#[test]
 fn when_the_keeper_is_killed_the_agent_kills_its_tasks() {
     for what in ["kept", "kept-apart"] {
         let fixture = Kept::start(what);
@@ -124,7 +141,8 @@ impl Fixture {
         let what = CString::new(what).unwrap();
         let (stdin, stdout) = (pipe().unwrap(), pipe().unwrap());
         let mut spec = SpawnSpec::new(&program, vec![&program, &what], vec![]);
-        spec.fds = [Some(stdin.read.as_fd()), Some(stdout.write.as_fd()), None];
+        let out = Some(stdout.write.as_fd());
+        spec.fds = [Some(stdin.read.as_fd()), out, out];
         spec.process_group = true;
         let child = spawn(&spec).unwrap();
         let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
@@ -156,6 +174,12 @@ impl Fixture {
             self.lines.push(String::from_utf8(line).unwrap().trim().to_owned());
         }
         true
+    }
+
+    /// Closes its standard input.
+    fn hang_up(&mut self) {
+        let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
+        self.stdin.write = null.into();
     }
 
     /// Waits until the whole family is gone.

@@ -31,7 +31,7 @@ pub enum Fault {
     /// Nothing passes between the agent and its spawn parent any more, and neither ever hears of it.
     Hush(AgentId),
     /// The link between the agent and its spawn parent is gone, but only this end of it hears so.
-    HalfOpen(AgentId, LinkEnd),
+    HalfOpen(AgentId, Side),
     /// Nothing passes between the agent and its spawn parent for so long; then what was sent arrives,
     /// unless a kernel has given the link up meanwhile.
     Partition(AgentId, Duration),
@@ -54,7 +54,7 @@ pub enum Fault {
 
 /// One end of a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LinkEnd {
+pub enum Side {
     /// The spawn parent's.
     Parent,
     /// The spawn child's.

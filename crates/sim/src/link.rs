@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::LinkId;
+use engine::{HOST_SILENT_MAX, LinkId};
 use model::Time;
 use wire::{Class, Message};
 
@@ -16,8 +16,12 @@ pub(crate) struct Link {
     pub(crate) is_closed: [bool; 2],
     /// Nothing passes any more, and nobody is told.
     pub(crate) is_cut: bool,
+    /// The kernels do not notice either that it is cut.
+    pub(crate) is_hushed: bool,
     /// After which silence each end's kernel gives the link up.
-    pub(crate) timeouts: [Option<Duration>; 2],
+    pub(crate) timeouts: [Duration; 2],
+    /// When each end's kernel gives the link up, once it is cut.
+    pub(crate) gives_up_at: [Option<Time>; 2],
     /// When the wire can take the next message of each end, of control and of data.
     free_at: [[Time; 2]; 2],
     /// One way.
@@ -38,7 +42,9 @@ impl Link {
             ends: [parent, child],
             is_closed: [false; 2],
             is_cut: false,
-            timeouts: [None; 2],
+            is_hushed: false,
+            timeouts: [HOST_SILENT_MAX; 2],
+            gives_up_at: [None; 2],
             free_at: [[Time::ZERO; 2]; 2],
             latency,
             blocked_until: Time::ZERO,
@@ -106,6 +112,7 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         Message::Output(output) => output.data.len(),
         Message::Input { data, .. } => data.len(),
         Message::Welcome(welcome) => welcome.names.len(),
+        Message::Work(work) => work.names.len(),
         Message::Job(job) => job.env.iter().chain(&job.argv).map(|text| text.len()).sum(),
         Message::Hello(_)
         | Message::Joined(_)
@@ -124,7 +131,8 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Shutdown
         | Message::Bye(_)
         | Message::Ping { .. }
-        | Message::Suspend(_) => 0,
+        | Message::Suspend(_)
+        | Message::MoreWork(_) => 0,
     };
     HEADER + payload as u64
 }
@@ -156,5 +164,7 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::Bye(_) => "Bye",
         Message::Ping { .. } => "Ping",
         Message::Suspend(_) => "Suspend",
+        Message::MoreWork(_) => "MoreWork",
+        Message::Work(_) => "Work",
     }
 }

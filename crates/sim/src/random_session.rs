@@ -7,14 +7,23 @@ use wire::{ShellFailureKind, Stream};
 
 use crate::calibration::{Cpu, SlowHosts};
 use crate::distribution::Distribution;
-use crate::fault::{Fault, LinkEnd, ShellPlan, Twin, When};
+use crate::fault::{Fault, ShellPlan, Side, Twin, When};
 use crate::launch::Launch;
 use crate::random::Random;
 use crate::script::{Script, Step};
 use crate::session::Session;
 
-const TREES: [&str; 8] =
-    ["flat", "chain", "kary:2", "kary:5", "binomial", "two-level", "greedy", "greedy:100,30"];
+const TREES: [&str; 9] = [
+    "flat",
+    "chain",
+    "kary:2",
+    "kary:5",
+    "binomial",
+    "two-level",
+    "greedy",
+    "greedy:100,30",
+    "adaptive",
+];
 
 /// Steps within which faults fall; sessions of some tens of agents have a few thousand.
 const FAULT_STEP_MAX: u64 = 3_000;
@@ -55,7 +64,8 @@ impl Session {
         });
         let session = if shape.once_in(8) { session.encoded() } else { session };
         let session = if shape.once_in(5) { session.on_failure_continue() } else { session };
-        let session = with_machines(session, &mut Random::new(seed, 6));
+        let session = with_machines(session, &mut Random::new(seed, 7));
+        let session = with_differing_hosts(session, &mut Random::new(seed, 6), n);
         let session = with_failing_tasks(session, &mut Random::new(seed, 5), n * tasks);
         let session = with_bad_shells(session, &mut Random::new(seed, 3), n);
         with_faults(session, &mut Random::new(seed, 4), n, n * tasks)
@@ -100,6 +110,14 @@ fn random_script(random: &mut Random) -> Script {
         4 => Script::mpi().wait(Duration::from_millis(random.below(60_000))).output(10),
         _ => Script::new().then(Step::IgnoreTerm).then(Step::ReadStdin).output(1_000),
     }
+}
+
+/// Hosts on which a start takes another time, and drivers that don't tell when it is over.
+fn with_differing_hosts(session: Session, random: &mut Random, n: u32) -> Session {
+    let session = if random.once_in(2) { session.blind() } else { session };
+    (0..random.below(4)).fold(session, |session, _| {
+        session.gap(random_agent(random, n), Duration::from_micros(random.below(200_000)))
+    })
 }
 
 /// A task that fails somewhere on its way.
@@ -161,7 +179,7 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
             0 => When::At(Duration::from_millis(random.below(20_000))),
             _ => When::Step(random.below(FAULT_STEP_MAX)),
         };
-        if !(stops && matches!(fault, Fault::Hush(_) | Fault::Cut(_) | Fault::HalfOpen(..))) {
+        if !(stops && matches!(fault, Fault::Hush(_) | Fault::HalfOpen(..))) {
             session = session.fault(when, fault);
         }
     }
@@ -182,7 +200,7 @@ fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
         8 => Fault::UserSignal(*random.pick(&[Signal::INT, Signal::TERM, Signal::USR1])),
         9 => Fault::UserSignal(Signal::TSTP),
         10 => Fault::Hush(agent),
-        11 => Fault::HalfOpen(agent, *random.pick(&[LinkEnd::Parent, LinkEnd::Child])),
+        11 => Fault::HalfOpen(agent, *random.pick(&[Side::Parent, Side::Child])),
         12 | 13 => Fault::Partition(agent, Duration::from_millis(random.below(20_000))),
         14 => Fault::SlowLink(agent, Duration::from_millis(random.below(500))),
         15 => Fault::Duplicate(agent, *random.pick(&[Twin::Silent, Twin::Hello])),

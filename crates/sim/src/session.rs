@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::HeadConfig;
-use model::{AgentId, JobId, Rank, TaskMap, Tree};
+use engine::{HOST_SILENT_MAX, HeadConfig};
+use model::{AgentId, JobId, Rank, Signal, TaskMap, Tree};
 use wire::{JobSpec, SessionSpec};
 
 use crate::calibration::Calibration;
@@ -37,6 +37,10 @@ pub struct Session {
     pub(crate) time_max: Duration,
     /// After its parent or the head is gone, an agent is gone within this time.
     pub(crate) orphan_time_max: Duration,
+    /// Hosts tell their engine when they are free for another start.
+    pub(crate) tells_started: bool,
+    /// The gap of starts on hosts where it is not the usual one.
+    gaps: BTreeMap<AgentId, Duration>,
     tree: Tree,
     tasks: Vec<u32>,
     script: Script,
@@ -72,6 +76,8 @@ impl Session {
             input_bytes: 0,
             time_max: Duration::from_secs(600),
             orphan_time_max: Duration::from_secs(2),
+            tells_started: true,
+            gaps: BTreeMap::new(),
             tree: Tree::Binomial,
             tasks: vec![1; usize::try_from(n).unwrap_or(usize::MAX)],
             script: Script::new(),
@@ -103,6 +109,19 @@ impl Session {
     #[must_use]
     pub fn tree(self, name: &str) -> Session {
         Session { tree: name.parse().expect("a tree's name"), ..self }
+    }
+
+    /// Engines are not told when their hosts are free for another start.
+    #[must_use]
+    pub fn blind(self) -> Session {
+        Session { tells_started: false, ..self }
+    }
+
+    /// How long a start keeps this agent's host from the next.
+    #[must_use]
+    pub fn gap(mut self, agent: AgentId, gap: Duration) -> Session {
+        self.gaps.insert(agent, gap);
+        self
     }
 
     /// How many tasks a node gets.
@@ -299,7 +318,10 @@ impl Session {
 
     /// Within which time an agent with nobody above it is gone: longer where only silence tells.
     pub(crate) fn orphan_time(&self) -> Duration {
+        let is_stop = |fault: &Fault| *fault == Fault::UserSignal(Signal::TSTP);
+        let stops = self.faults.iter().any(|(_, fault)| is_stop(fault));
         let silence = |fault: &Fault| match *fault {
+            Fault::Cut(_) if stops => self.link_timeout().max(HOST_SILENT_MAX),
             Fault::Cut(_) => self.link_timeout(),
             Fault::Hush(_) | Fault::HalfOpen(..) => self.silence_max(),
             Fault::Partition(_, time) => self.silence_max().max(self.link_timeout()) + time,
@@ -343,32 +365,15 @@ impl Session {
         !self.shells.values().flatten().any(|plan| *plan == ShellPlan::EndsEarly)
     }
 
-    /// Whether some agent is to hang for longer than the end of a job waits for it.
-    pub(crate) fn has_long_pause(&self) -> bool {
-        const PATIENCE: Duration = Duration::from_secs(3);
-        let is_long = |fault: &Fault| match fault {
-            Fault::Pause(_, time) | Fault::Partition(_, time) => *time >= PATIENCE,
-            Fault::SlowLink(_, time) => 4 * *time >= PATIENCE,
-            Fault::Slow(_, time) => 100 * *time >= PATIENCE,
-            Fault::Crash(_)
-            | Fault::KillKeeper(_)
-            | Fault::KillShell(_)
-            | Fault::KillTask(_)
-            | Fault::Cut(_)
-            | Fault::Hush(_)
-            | Fault::HalfOpen(..)
-            | Fault::Duplicate(..)
-            | Fault::PauseTask(..)
-            | Fault::UserSignal(_)
-            | Fault::CloseOutput(_) => false,
-        };
-        self.faults.iter().any(|(_, fault)| is_long(fault))
-    }
-
     /// Whether nothing is to make the job fail once all have joined.
     pub(crate) fn tasks_work(&self) -> bool {
         let has_errors = !(self.missing_programs.is_empty() && self.failing_spawns.is_empty());
         self.scripts.is_empty() && self.timeout.is_none() && !has_errors
+    }
+
+    /// The gap of starts on this agent's host, where it was set apart.
+    pub(crate) fn gap_of(&self, agent: AgentId) -> Option<Duration> {
+        self.gaps.get(&agent).copied()
     }
 
     pub(crate) fn n_tasks(&self) -> u32 {

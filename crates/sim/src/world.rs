@@ -31,6 +31,7 @@ use wire::{Message, Stream};
 
 use crate::checker::Checker;
 use crate::fault::{Fault, When};
+use crate::holders::Holders;
 use crate::link::Link;
 use crate::log::{Log, kind_hash};
 use crate::machines::Machines;
@@ -60,6 +61,7 @@ pub(crate) struct World<'a> {
     links: Vec<Link>,
     shells: Vec<Shell>,
     checker: Checker,
+    holders: Holders,
     /// Faults by step, the next one last.
     step_faults: Vec<(u64, Fault)>,
     log: Log<'a>,
@@ -172,6 +174,7 @@ impl World<'_> {
             links: Vec::new(),
             shells: Vec::new(),
             checker: Checker::new(session.n, session.n_tasks()),
+            holders: Holders::new(session.n),
             step_faults: Vec::new(),
             log,
             kvsname,
@@ -198,7 +201,10 @@ impl World<'_> {
         }
         self.queue.push(Time::ZERO + self.session.time_max, Happening::MustBeOver);
         self.step_faults.sort_by_key(|&(step, _)| std::cmp::Reverse(step));
-        let engine = Engine::head(self.now, self.session.head_config());
+        let mut engine = Engine::head(self.now, self.session.head_config());
+        if self.session.tells_started {
+            engine.expect_started();
+        }
         self.add_process(Process::new(AgentId::HEAD, engine, None));
     }
 

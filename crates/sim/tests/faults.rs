@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use model::{AgentId, IdSet, Rank};
-use sim::{Fault, LinkEnd, Report, Script, Session, Step, Twin, When};
+use engine::HOST_SILENT_MAX;
+use model::{AgentId, ExitStatus, IdSet, Rank, Signal, Time};
+use sim::{Fault, Report, Script, Session, Side, Step, Twin, When};
+use wire::LossCause;
 
 const N: u32 = 7;
 
@@ -70,7 +72,7 @@ fn an_agent_that_pauses_for_a_moment_is_not_lost() {
 
 #[test]
 fn a_link_that_one_end_alone_knows_to_be_lost_ends_the_session_at_any_step() {
-    for (agent, end) in [(1, LinkEnd::Parent), (2, LinkEnd::Child), (5, LinkEnd::Child)] {
+    for (agent, end) in [(1, Side::Parent), (2, Side::Child), (5, Side::Child)] {
         let fault = Fault::HalfOpen(AgentId(agent), end);
         at_every_step(fault, HUSH_SECONDS, names(agent));
     }
@@ -134,6 +136,93 @@ fn random_sessions_keep_what_is_promised() {
         }
     }
 }
+
+#[test]
+fn the_cause_of_a_loss_tells_a_killed_agent_a_cut_link_and_a_hung_agent_apart() {
+    let cause_of = |fault: Fault| {
+        let script = Script::mpi().wait(Duration::from_secs(100));
+        let session = Session::of(N).tree("kary:2").script(script);
+        let report = session.fault(When::At(Duration::from_secs(20)), fault).run();
+        assert_eq!(report.outcome.losses.len(), 1, "{:?}", report.outcome);
+        report.outcome.losses[0].cause
+    };
+    let agent = AgentId(2);
+    assert_eq!(cause_of(Fault::Crash(agent)), LossCause::Killed(Signal::KILL));
+    assert_eq!(cause_of(Fault::Cut(agent)), LossCause::LinkCut(8_000));
+    assert!(matches!(cause_of(Fault::Hush(agent)), LossCause::Silent(_)));
+    let killed = ExitStatus::Signaled { signal: Signal::KILL, core: false };
+    assert_eq!(cause_of(Fault::KillShell(agent)), LossCause::Shell(killed));
+    assert_eq!(cause_of(Fault::KillKeeper(agent)), LossCause::Shell(ExitStatus::Exited(1)));
+}
+
+#[test]
+fn an_agent_that_is_cut_off_while_the_front_end_is_stopped_does_not_outlive_it_for_long() {
+    let at = |seconds| When::At(Duration::from_secs(seconds));
+    let (stop, cut) = (When::At(STOP), Duration::from_secs(8));
+    // The head's own children wait longer: a head that is stopped takes nothing either.
+    for (agent, patience) in [(1, HOST_SILENT_MAX), (2, LINK_TIMEOUT), (3, LINK_TIMEOUT)] {
+        let script = Script::mpi().wait(Duration::from_secs(100));
+        let session = Session::of(N).tree("kary:2").script(script);
+        let session = session.fault(stop, Fault::UserSignal(Signal::TSTP));
+        let session = session.fault(When::At(cut), Fault::Cut(AgentId(agent)));
+        let alone = session.clone().crash(AgentId::HEAD, at(9)).run();
+        let (time, limit) = (alone.empty_at, Time::ZERO + cut + patience + ORPHANS);
+        assert!(time <= limit, "agent {agent} lives until {time:?}");
+        let resumed = session.run();
+        assert_eq!(resumed.code, Some(engine::exit_code::AGENT_LOST));
+        assert_eq!(resumed.outcome.losses[0].agent, AgentId(agent));
+    }
+}
+
+#[test]
+fn a_front_end_that_is_stopped_for_long_loses_nobody() {
+    let script = Script::mpi().wait(Duration::from_secs(10)).output(5_000_000);
+    let session = Session::of(N).tree("kary:2").script(script);
+    let report = session.fault(When::At(STOP), Fault::UserSignal(Signal::TSTP)).run();
+    assert_eq!(report.code, Some(0), "{:?}", report.outcome);
+}
+
+#[test]
+fn an_agent_that_hangs_when_the_job_is_ended_is_named_and_so_is_the_output_that_may_be_missing() {
+    let failed = Duration::from_secs(5);
+    let writes = Script::new().wait(Duration::from_secs(4)).output(3_000);
+    let writes = writes.then(Step::IgnoreTerm).wait(Duration::from_secs(100));
+    let fails = Script::new().wait(failed).exit(3);
+    for (agent, hung) in [(3, subtree(3)), (2, subtree(2)), (5, subtree(5)), (1, subtree(1))] {
+        let session = Session::of(N).tree("kary:2").script(writes.clone());
+        let session = session.task(Rank(if agent == 1 { 6 } else { 0 }), fails.clone());
+        let pause = Fault::Pause(AgentId(agent), Duration::from_secs(60));
+        let at = When::At(failed + Duration::from_millis(700));
+        let report = session.fault(at, pause).run();
+        let outcome = &report.outcome;
+        assert_eq!(report.code, Some(3), "{outcome:?}");
+        assert_eq!(outcome.losses.len(), 1, "{outcome:?}");
+        assert_eq!((outcome.losses[0].agent, &outcome.losses[0].agents), (AgentId(agent), &hung));
+        assert!(matches!(outcome.losses[0].cause, LossCause::Silent(_)), "{outcome:?}");
+        assert_eq!(outcome.incomplete, hung);
+        // The grace, and less than the head's patience with those that say nothing.
+        let took = report.ended_at.unwrap().since(Time::ZERO + failed);
+        assert!(took < Duration::from_secs(1 + 4), "{took:?}");
+    }
+}
+
+#[test]
+fn a_job_that_is_ended_loses_nobody_and_no_output_when_all_agents_answer() {
+    let writes = Script::new().output(3_000).then(Step::IgnoreTerm).wait(Duration::from_secs(100));
+    let fails = Script::new().wait(Duration::from_secs(5)).exit(3);
+    let report = Session::of(N).tree("kary:2").script(writes).task(Rank(4), fails).run();
+    assert_eq!(report.code, Some(3));
+    assert!(report.outcome.losses.is_empty() && report.outcome.incomplete.is_empty());
+}
+
+/// When the front end is stopped.
+const STOP: Duration = Duration::from_secs(5);
+
+/// After which time a kernel gives a cut link up.
+const LINK_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Within which time those are gone that have nobody above them.
+const ORPHANS: Duration = Duration::from_secs(2);
 
 /// Any death is noticed at once; what follows takes the grace and some patience with the rest.
 const SECONDS: u32 = 5;

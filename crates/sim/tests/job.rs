@@ -269,6 +269,23 @@ fn a_task_that_can_not_be_created_ends_the_job_and_is_named() {
 }
 
 #[test]
+fn each_message_counts_in_the_phase_that_it_belongs_to() {
+    for tree in TREES {
+        let n = 20;
+        let fails = Script::new().wait(Duration::from_millis(50)).exit(3);
+        let report = Session::of(n).tree(tree).task(Rank(4), fails).run();
+        let [join, launch, run, end] = report.outcome.stats.messages;
+        let sum = |kinds: &[&str]| kinds.iter().map(|kind| report.sent(kind)).sum::<u64>();
+        let joining = ["Hello", "Welcome", "OutputCredit", "Job", "Ping", "Joined"];
+        assert_eq!(join, sum(&joining), "{tree}");
+        assert_eq!(launch, sum(&["Launch"]), "{tree}");
+        assert_eq!(launch, u64::from(n), "{tree}");
+        assert!(end >= sum(&["Stop", "Shutdown", "Bye"]), "{tree}");
+        assert_eq!(run + end, sum(&["JobFault", "Done", "Stop", "Shutdown", "Bye"]), "{tree}");
+    }
+}
+
+#[test]
 fn an_idle_job_costs_little() {
     let hour = Duration::from_secs(3_600);
     let report =

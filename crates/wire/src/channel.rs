@@ -7,15 +7,14 @@
 //! cut into records without regard to frames: many small ones share a record, a long one has
 //! several.
 //!
-//! Sealing and opening cost one copy and the cipher each (see `crate::cipher` for both).
+//! Sealing costs the cipher, opening one copy and the cipher (see `crate::cipher`).
 
 use alloc::vec::Vec;
 
 use bytes::BytesMut;
 use model::AgentId;
-use snow::TransportState;
 
-use crate::cipher::TAG_BYTES;
+use crate::cipher::{RecordKey, TAG_BYTES};
 use crate::{BuildHash, SessionId};
 
 /// The protocol's version; agents of one session must agree.
@@ -212,34 +211,41 @@ pub(crate) fn check_greeting(received: &[u8]) -> Result<(), ChannelError> {
 /// One side of a link after the handshake. `crate::Outbox` and `crate::Inbox` use it.
 #[derive(Debug)]
 pub struct Channel {
-    transport: TransportState,
+    sending: RecordKey,
+    receiving: RecordKey,
 }
 
 impl Channel {
-    pub(crate) fn new(transport: TransportState) -> Channel {
-        Channel { transport }
+    pub(crate) fn new(sending: RecordKey, receiving: RecordKey) -> Channel {
+        Channel { sending, receiving }
     }
 
     /// Appends `plain`, in as few records as possible, to `out`.
     pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), ChannelError> {
-        plain.chunks(RECORD_PLAIN_BYTES_MAX).try_for_each(|part| self.seal_record(part, out))
+        plain
+            .chunks(RECORD_PLAIN_BYTES_MAX)
+            .try_for_each(|part| self.seal_record(out, |out| out.extend_from_slice(part)))
     }
 
-    /// Appends one record to `out`. `plain` is at most [`RECORD_PLAIN_BYTES_MAX`] long.
+    /// Appends one record to `out`: what `write` appends, at most [`RECORD_PLAIN_BYTES_MAX`].
     pub(crate) fn seal_record(
         &mut self,
-        plain: &[u8],
         out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), ChannelError> {
-        let sealed_len = plain.len() + TAG_BYTES;
-        let header = u16::try_from(sealed_len).map_err(|_| ChannelError::Exhausted)?.to_le_bytes();
-        out.extend_from_slice(&header);
-        let start = out.len();
-        out.resize(start + sealed_len, 0);
-        match self.transport.write_message(plain, &mut out[start..]) {
-            Ok(_) => Ok(()),
-            Err(_) => {
-                out.truncate(start - RECORD_HEADER_BYTES);
+        let header_at = out.len();
+        let start = header_at + RECORD_HEADER_BYTES;
+        out.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
+        write(out);
+        let len = u16::try_from(out.len() - start + TAG_BYTES).ok();
+        match len.zip(self.sending.seal(&mut out[start..]).ok()) {
+            Some((len, tag)) => {
+                out[header_at..start].copy_from_slice(&len.to_le_bytes());
+                out.extend_from_slice(&tag);
+                Ok(())
+            }
+            None => {
+                out.truncate(header_at);
                 Err(ChannelError::Exhausted)
             }
         }
@@ -248,11 +254,10 @@ impl Channel {
     /// Decrypts one record's ciphertext to the end of `plain`, which an error leaves unchanged.
     pub fn open(&mut self, sealed: &[u8], plain: &mut BytesMut) -> Result<(), ChannelError> {
         let start = plain.len();
-        // The cipher works in place, so its tag needs room too.
-        plain.resize(start + sealed.len(), 0);
-        let opened = self.transport.read_message(sealed, &mut plain[start..]);
-        plain.truncate(start + opened.as_ref().unwrap_or(&0));
-        opened.map(|_| ()).map_err(|_| ChannelError::Garbled)
+        plain.extend_from_slice(sealed);
+        let opened = self.receiving.open(&mut plain[start..]);
+        plain.truncate(start + opened.unwrap_or(0));
+        opened.map(|_| ()).ok_or(ChannelError::Garbled)
     }
 }
 

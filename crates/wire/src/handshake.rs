@@ -19,11 +19,12 @@ use core::mem;
 use bytes::BytesMut;
 use model::AgentId;
 use snow::{Builder, HandshakeState};
+use zeroize::Zeroizing;
 
 use crate::channel::{
     GREETING_BYTES, PREAMBLE_BYTES, RECORD_HEADER_BYTES, check_greeting, greeting,
 };
-use crate::cipher::{PATTERN, Resolver, TAG_BYTES};
+use crate::cipher::{PATTERN, RecordKey, Resolver, TAG_BYTES};
 use crate::{
     BuildHash, Channel, ChannelError, Ephemeral, Inbox, Preamble, Refusal, Secret, SessionId,
 };
@@ -82,7 +83,7 @@ enum State {
     /// A parent that waits for the preamble.
     Listening { secret: Secret, expected: Expected, ephemeral: Ephemeral },
     /// A parent that waits for the empty record.
-    Doubting { channel: Channel, preamble: Preamble },
+    Doubting { channel: Box<Channel>, preamble: Preamble },
     /// The driver has yet to ask for the result.
     Proven(Box<Established>),
     /// Failed, or the driver has the result.
@@ -173,7 +174,7 @@ impl Handshake {
         let answer = self.take(ANSWER_BYTES + NOISE_BYTES);
         read_noise(&mut noise, &answer[ANSWER_BYTES..])?;
         let mut channel = into_channel(*noise)?;
-        channel.seal_record(&[], &mut self.outgoing)?;
+        channel.seal_record(&mut self.outgoing, |_| {})?;
         self.prove(channel, preamble.to, preamble.attempt)
     }
 
@@ -203,13 +204,13 @@ impl Handshake {
         self.answer_refusal(read_noise(&mut noise, &message))?;
         self.answer(ACCEPTED);
         append_noise(&mut noise, &mut self.outgoing);
-        Ok(State::Doubting { channel: into_channel(noise)?, preamble })
+        Ok(State::Doubting { channel: Box::new(into_channel(noise)?), preamble })
     }
 
     /// The parent, when the child has answered its answer.
     fn on_proof(
         &mut self,
-        mut channel: Channel,
+        mut channel: Box<Channel>,
         preamble: Preamble,
     ) -> Result<State, ChannelError> {
         if self.received.len() < PROOF_BYTES {
@@ -221,7 +222,7 @@ impl Handshake {
             return Err(ChannelError::Replayed);
         }
         channel.open(sealed, &mut BytesMut::new()).map_err(|_| ChannelError::Replayed)?;
-        self.prove(channel, preamble.from, preamble.attempt)
+        self.prove(*channel, preamble.from, preamble.attempt)
     }
 
     /// The end: what has come beyond the handshake belongs to the channel.
@@ -279,8 +280,18 @@ fn read_noise(noise: &mut HandshakeState, message: &[u8]) -> Result<(), ChannelE
     noise.read_message(message, &mut [0; TAG_BYTES]).map(|_| ()).map_err(|_| ChannelError::Secret)
 }
 
-fn into_channel(noise: HandshakeState) -> Result<Channel, ChannelError> {
-    noise.into_transport_mode().map(Channel::new).map_err(|_| ChannelError::Secret)
+/// The first key of the split is the initiator's, to send with.
+fn into_channel(mut noise: HandshakeState) -> Result<Channel, ChannelError> {
+    if !noise.is_handshake_finished() {
+        return Err(ChannelError::Secret);
+    }
+    let (first, second) = noise.dangerously_get_raw_split();
+    let (first, second) = (Zeroizing::new(first), Zeroizing::new(second));
+    let (first, second) = (RecordKey::new(&first), RecordKey::new(&second));
+    Ok(match noise.is_initiator() {
+        true => Channel::new(first, second),
+        false => Channel::new(second, first),
+    })
 }
 
 fn check_preamble(preamble: &Preamble, expected: &Expected) -> Result<(), ChannelError> {

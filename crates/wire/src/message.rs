@@ -99,9 +99,22 @@ pub enum Message {
         /// The sender's next one comes within so many milliseconds.
         next_ms: u32,
     },
-    /// Down: the front end is about to be stopped (true) or goes on (false); meanwhile nobody
-    /// above sends heartbeats.
+    /// Down: the front end is about to be stopped (true) or goes on (false); meanwhile the head
+    /// sends no heartbeats and takes nothing.
     Suspend(bool),
+    /// Up: this subtree has nobody left to start, and so many agents that can start some.
+    MoreWork(u32),
+    /// Down: more agents for the child to start.
+    Work(Box<Work>),
+}
+
+/// Agents that a child is to start beyond those that it was welcomed with.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// The agents.
+    pub below: IdSet,
+    /// Their host names, in order, folded as a host list.
+    pub names: String,
 }
 
 /// A child's first words on a link.
@@ -226,6 +239,8 @@ pub enum ShellFailureKind {
     NotExecutable,
     /// Anything else.
     Other,
+    /// A signal killed the agent; its keeper says so.
+    AgentKilled(Signal),
 }
 
 /// Why a job can't run, or can't run on.
@@ -330,7 +345,7 @@ pub struct AgentLoss {
 /// How the loss of an agent was noticed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub enum LossCause {
-    /// Its link was closed.
+    /// Its side closed its link: its process is gone, whatever ended it.
     LinkClosed,
     /// Nothing came from it for this many milliseconds.
     Silent(u32),
@@ -338,6 +353,11 @@ pub enum LossCause {
     Shell(ExitStatus),
     /// It broke the protocol.
     Misbehaved,
+    /// The network to it is cut, or its host is down: nothing was acknowledged for this many
+    /// milliseconds.
+    LinkCut(u32),
+    /// A signal killed it; its keeper says so.
+    Killed(Signal),
 }
 
 /// What a subtree did, counted in the core. Merged on the way up.
@@ -355,6 +375,9 @@ pub struct Stats {
     pub retries: u32,
     /// The longest time from the start of an agent to its joining, in microseconds.
     pub join_us_max: u64,
+    /// Agents whose tasks may have written more than was passed on: they had not said that all has
+    /// ended when it was time to leave.
+    pub unfinished: IdSet,
 }
 
 impl Stats {
@@ -370,5 +393,6 @@ impl Stats {
         self.links_max = self.links_max.max(other.links_max);
         self.retries = self.retries.saturating_add(other.retries);
         self.join_us_max = self.join_us_max.max(other.join_us_max);
+        self.unfinished = self.unfinished.union(&other.unfinished);
     }
 }

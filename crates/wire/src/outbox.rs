@@ -3,14 +3,14 @@
 //! What is queued is encoded but not sealed, because its order is open until it goes. A frame that
 //! has begun is finished first; data frames are short, so control waits for 64 KiB at the most.
 //! Frames share their bytes with their messages and with other links, so a queue of output costs a
-//! header per piece. Filling copies each byte once into a record's plaintext and the channel once
-//! out of it; an empty outbox holds no memory.
+//! header per piece. Filling copies each byte once, to where the channel seals it in place; an
+//! empty outbox holds no memory.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::Message;
-use crate::channel::{Channel, ChannelError, RECORD_PLAIN_BYTES_MAX};
+use crate::channel::{Channel, ChannelError, RECORD_BYTES_MAX, RECORD_PLAIN_BYTES_MAX};
 use crate::frame::{Class, Frame, FrameError};
 
 /// What one link has yet to send.
@@ -22,8 +22,6 @@ pub struct Outbox {
     data: VecDeque<Frame>,
     /// Bytes of all of them.
     queued_bytes: usize,
-    /// The plaintext of the record that is being put together.
-    plain: Vec<u8>,
 }
 
 impl Outbox {
@@ -64,10 +62,11 @@ impl Outbox {
         out: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<(), ChannelError> {
+        out.reserve_exact(
+            self.queued_bytes.min(bytes_max) + RECORD_BYTES_MAX.min(self.queued_bytes),
+        );
         while out.len() < bytes_max && !self.is_empty() {
-            self.gather();
-            channel.seal_record(&self.plain, out)?;
-            self.plain.clear();
+            channel.seal_record(out, |out| self.gather(out))?;
         }
         if self.is_empty() {
             *self = Outbox::new();
@@ -75,14 +74,15 @@ impl Outbox {
         Ok(())
     }
 
-    /// Moves the next bytes into `plain`, as many as a record takes.
-    fn gather(&mut self) {
-        while self.plain.len() < RECORD_PLAIN_BYTES_MAX
+    /// Appends the next bytes to `out`, as many as a record takes.
+    fn gather(&mut self, out: &mut Vec<u8>) {
+        let full = out.len() + RECORD_PLAIN_BYTES_MAX;
+        while out.len() < full
             && let Some(mut frame) = self.next_frame()
         {
-            let before = self.plain.len();
-            frame.take_into(&mut self.plain, RECORD_PLAIN_BYTES_MAX - before);
-            self.queued_bytes -= self.plain.len() - before;
+            let before = out.len();
+            frame.take_into(out, full - before);
+            self.queued_bytes -= out.len() - before;
             self.begun = (frame.remaining() > 0).then_some(frame);
         }
     }

@@ -7,7 +7,7 @@ use model::{AgentId, ExitStatus, Rank, Signal};
 use wire::{Hello, Message, Stream};
 
 use super::{Happening, World};
-use crate::fault::{Fault, LinkEnd, Twin};
+use crate::fault::{Fault, Side, Twin};
 use crate::link::index;
 use crate::process::{End, ProcessId};
 use crate::shell::Shell;
@@ -118,11 +118,11 @@ impl World<'_> {
         (0..self.links.len()).filter(is_uplink).map(|index| LinkId(index as u64)).collect()
     }
 
-    fn half_open_links(&mut self, agent: AgentId, end: LinkEnd) -> bool {
+    fn half_open_links(&mut self, agent: AgentId, end: Side) -> bool {
         let Some(id) = self.running(agent) else { return false };
         let links = self.uplinks(id);
         for &link in &links {
-            self.half_open(link, usize::from(end == LinkEnd::Child));
+            self.half_open(link, usize::from(end == Side::Child));
         }
         !links.is_empty()
     }

@@ -66,24 +66,22 @@ impl World<'_> {
         })
     }
 
-    /// After an orderly end, all that tasks wrote has been written for the user. The head is the last
-    /// to end then: whom it has left behind was too late for anything.
+    /// When the head has come to its end, all that tasks wrote has been written for the user, or it
+    /// says whose may be missing. After an orderly end of all the head is the last.
     fn check_output(&mut self) {
-        let is_orderly = |process: &Process| match process.end {
-            Some(End::Exit(_)) => true,
-            Some(End::Abandon(_) | End::Crash) | None => false,
-        };
         let is_closed = self.closed_outputs.contains(&true);
-        let ended_at = self.checker.report.ended_at;
-        let is_head_last = ended_at == Some(self.checker.report.empty_at);
+        let report = &self.checker.report;
+        let is_head_last = report.ended_at == Some(report.empty_at);
         if self.session.faults.is_empty() && self.session.starts_work() && !is_head_last {
             self.checker.violate("the head ended before its agents".into());
         }
-        let is_given_up = self.session.has_long_pause();
-        if is_closed || is_given_up || !is_head_last || !self.processes.iter().all(is_orderly) {
+        if is_closed || !matches!(self.processes[0].end, Some(End::Exit(_))) {
             return;
         }
-        for (&rank, task) in self.processes.iter().flat_map(|process| &process.tasks) {
+        let incomplete = &self.processes[0].engine.outcome().incomplete;
+        let is_whole = |process: &&Process| !incomplete.contains(process.agent.0);
+        let whole = self.processes.iter().filter(is_whole);
+        for (&rank, task) in whole.flat_map(|process| &process.tasks) {
             for stream in [Stream::Stdout, Stream::Stderr] {
                 self.checker.on_stream_total(rank, stream, task.written(stream));
             }

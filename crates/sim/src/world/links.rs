@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{Input, LinkId};
+use engine::{HOST_SILENT_MAX, Input, LinkEnd, LinkId};
 use model::Time;
 use wire::{Class, Decoder, Message, encode};
 
@@ -42,6 +42,9 @@ impl World<'_> {
         let link = &mut self.links[index(link_id)];
         let end = link.end_of(id);
         let kind = message_kind(message);
+        if let Some(words) = self.holders.hand_over(id, link.ends[1 - end], message) {
+            self.checker.violate(words);
+        }
         if link.is_closed[end] {
             let agent = self.processes[id.0].agent;
             let words = format!("agent {agent} sends {kind} on {link_id:?}, which is down");
@@ -162,7 +165,7 @@ impl World<'_> {
     pub(super) fn see_link_down(&mut self, link: LinkId, end: usize) {
         // Messages to a process that was paused or busy wait in front of this.
         if !self.links[index(link)].is_cut {
-            self.break_link(link, end, "connection closed by the peer", Happening::LinkDown);
+            self.break_link(link, end, LinkEnd::Closed, Happening::LinkDown);
         }
     }
 
@@ -173,7 +176,7 @@ impl World<'_> {
                 .violate(format!("SetLinkTimeout of {link_id:?}, which is not there"));
         };
         let end = link.end_of(id);
-        link.timeouts[end] = ms.map(|ms| Duration::from_millis(u64::from(ms)));
+        link.timeouts[end] = ms.map_or(HOST_SILENT_MAX, |ms| Duration::from_millis(u64::from(ms)));
         if link.is_cut {
             self.run_link_timeout(link_id, end);
         }
@@ -182,23 +185,23 @@ impl World<'_> {
     /// Nothing passes on a link from here on.
     pub(super) fn cut_link(&mut self, link: LinkId, is_noticed: bool) {
         self.links[index(link)].is_cut = true;
-        if !is_noticed {
-            self.links[index(link)].timeouts = [None; 2];
-        }
+        self.links[index(link)].is_hushed |= !is_noticed;
         for end in [0, 1] {
             self.run_link_timeout(link, end);
         }
     }
 
-    fn run_link_timeout(&mut self, link: LinkId, end: usize) {
-        if let Some(time) = self.links[index(link)].timeouts[end] {
-            self.after(time, Happening::LinkTimeout(link, end));
-        }
+    /// Has an end's kernel give a link up that is cut, from now on after its whole time.
+    fn run_link_timeout(&mut self, link_id: LinkId, end: usize) {
+        let link = &mut self.links[index(link_id)];
+        let time = self.now + link.timeouts[end];
+        link.gives_up_at[end] = (!link.is_hushed).then_some(time);
+        self.queue.push(time, Happening::LinkTimeout(link_id, end));
     }
 
     pub(super) fn link_timeout(&mut self, link: LinkId, end: usize) {
-        if self.links[index(link)].timeouts[end].is_some() {
-            self.break_link(link, end, "connection timed out", Happening::LinkTimeout);
+        if self.links[index(link)].gives_up_at[end].is_some_and(|at| at <= self.now) {
+            self.break_link(link, end, LinkEnd::Cut, Happening::LinkTimeout);
         }
     }
 
@@ -206,7 +209,7 @@ impl World<'_> {
         &mut self,
         link_id: LinkId,
         end: usize,
-        words: &str,
+        cause: LinkEnd,
         again: fn(LinkId, usize) -> Happening,
     ) {
         let link = &mut self.links[index(link_id)];
@@ -222,14 +225,14 @@ impl World<'_> {
         link.is_closed[end] = true;
         process.links.remove(&link_id);
         log!(self, "{link_id:?} is down at agent {}", self.processes[id.0].agent);
-        self.tell(id, Input::LinkDown { link: link_id, misbehaved: false, words: words.into() });
+        self.tell(id, Input::LinkDown { link: link_id, end: cause, words: String::new() });
     }
 
     /// One end of a link is told that it is down; the other is not.
     pub(super) fn half_open(&mut self, link: LinkId, end: usize) {
         self.links[index(link)].is_cut = true;
         self.run_link_timeout(link, 1 - end);
-        self.break_link(link, end, "connection reset by peer", Happening::LinkTimeout);
+        self.break_link(link, end, LinkEnd::Closed, Happening::LinkTimeout);
     }
 
     /// Nothing passes on a link before `until`. A kernel that waits for less gives it up.
@@ -237,8 +240,7 @@ impl World<'_> {
         let link = &mut self.links[index(link_id)];
         link.blocked_until = link.blocked_until.max(until);
         let time = until.since(self.now);
-        let gives_up = |timeout: Option<Duration>| timeout.is_some_and(|timeout| timeout < time);
-        if link.timeouts.into_iter().any(gives_up) {
+        if link.timeouts.into_iter().any(|timeout| timeout < time) {
             self.cut_link(link_id, true);
         }
     }

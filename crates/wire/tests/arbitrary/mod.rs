@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 use wire::{
     AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
-    StartCause, StartFailure, Stats, Stream, Welcome,
+    StartCause, StartFailure, Stats, Stream, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -70,6 +70,9 @@ fn end_message() -> impl Strategy<Value = Message> {
         stats().prop_map(|stats| Message::Bye(Box::new(stats))),
         any::<u32>().prop_map(|next_ms| Message::Ping { next_ms }),
         any::<bool>().prop_map(Message::Suspend),
+        any::<u32>().prop_map(Message::MoreWork),
+        (id_set(), words())
+            .prop_map(|(below, names)| Message::Work(Box::new(Work { below, names }))),
     ]
 }
 
@@ -160,6 +163,7 @@ fn shell_failure() -> impl Strategy<Value = ShellFailureKind> {
         Just(ShellFailureKind::Busy),
         Just(ShellFailureKind::HostKey),
         Just(ShellFailureKind::Other),
+        any::<u8>().prop_map(|signal| ShellFailureKind::AgentKilled(Signal(signal))),
     ]
 }
 
@@ -198,6 +202,8 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
         any::<u32>().prop_map(LossCause::Silent),
         status().prop_map(LossCause::Shell),
         Just(LossCause::Misbehaved),
+        any::<u32>().prop_map(LossCause::LinkCut),
+        any::<u8>().prop_map(|signal| LossCause::Killed(Signal(signal))),
     ];
     (agent(), id_set(), cause, words()).prop_map(|(agent, agents, cause, words)| AgentLoss {
         agent,
@@ -208,14 +214,16 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
 }
 
 fn stats() -> impl Strategy<Value = Stats> {
-    (any::<[u32; 3]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>()).prop_map(
-        |([agents, links_max, retries], messages, bytes, join_us_max)| Stats {
+    let counts = (any::<[u32; 3]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>());
+    (counts, id_set()).prop_map(
+        |(([agents, links_max, retries], messages, bytes, join_us_max), unfinished)| Stats {
             agents,
             messages,
             bytes,
             links_max,
             retries,
             join_us_max,
+            unfinished,
         },
     )
 }
@@ -235,6 +243,10 @@ fn tree() -> impl Strategy<Value = Tree> {
         Just(Tree::Flat),
         any::<u16>().prop_map(Tree::Kary),
         any::<(u32, u32)>().prop_map(|(latency, gap)| Tree::Greedy {
+            latency: Duration::from_micros(latency.into()),
+            gap: Duration::from_nanos(gap.into()),
+        }),
+        any::<(u32, u32)>().prop_map(|(latency, gap)| Tree::Adaptive {
             latency: Duration::from_micros(latency.into()),
             gap: Duration::from_nanos(gap.into()),
         }),
