@@ -7,6 +7,7 @@ use model::Rank;
 use wire::Stream;
 
 use crate::pattern;
+use crate::reference::Reference;
 use crate::report::Report;
 use crate::task::stream_index;
 
@@ -15,6 +16,7 @@ use crate::task::stream_index;
 pub(crate) struct Checker {
     pub(crate) report: Report,
     pub(crate) violations: Vec<String>,
+    pub(crate) reference: Reference,
     n_tasks: u32,
     /// How many tasks have entered the fence of each number.
     entered: Vec<u32>,
@@ -26,8 +28,15 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    pub(crate) fn new(n_tasks: u32) -> Checker {
-        Checker { n_tasks, ..Checker::default() }
+    pub(crate) fn new(n: u32, n_tasks: u32) -> Checker {
+        Checker { n_tasks, reference: Reference::new(n, n_tasks), ..Checker::default() }
+    }
+
+    /// Takes what the reference says about something.
+    pub(crate) fn refer(&mut self, wrong: impl FnOnce(&mut Reference) -> Option<String>) {
+        if let Some(words) = wrong(&mut self.reference) {
+            self.violate(words);
+        }
     }
 
     pub(crate) fn violate(&mut self, words: String) {

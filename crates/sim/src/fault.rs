@@ -30,12 +30,44 @@ pub enum Fault {
     Cut(AgentId),
     /// Nothing passes between the agent and its spawn parent any more, and neither ever hears of it.
     Hush(AgentId),
+    /// The link between the agent and its spawn parent is gone, but only this end of it hears so.
+    HalfOpen(AgentId, Side),
+    /// Nothing passes between the agent and its spawn parent for so long; then what was sent arrives,
+    /// unless a kernel has given the link up meanwhile.
+    Partition(AgentId, Duration),
+    /// Everything between the agent and its spawn parent takes so much longer from here on.
+    SlowLink(AgentId, Duration),
+    /// The agent's spawn parent gets a second connection in the agent's name, which says nothing or
+    /// says hello again.
+    Duplicate(AgentId, Twin),
     /// The agent's process does not run for so long.
     Pause(AgentId, Duration),
+    /// From here on, every message costs the agent's process so much time.
+    Slow(AgentId, Duration),
+    /// The task does not run for so long.
+    PauseTask(Rank, Duration),
     /// The user sends a signal to the front end.
     UserSignal(Signal),
     /// Nobody reads this output of the front end any more.
     CloseOutput(Stream),
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Side {
+    /// The spawn parent's.
+    Parent,
+    /// The spawn child's.
+    Child,
+}
+
+/// A second connection in an agent's name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Twin {
+    /// It proves itself and then says nothing.
+    Silent,
+    /// It proves itself and says hello, once the agent itself has been welcomed.
+    Hello,
 }
 
 /// How one run of a remote shell goes.

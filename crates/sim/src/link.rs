@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::{HOST_SILENT_MAX, LinkId};
 use model::Time;
-use wire::Message;
+use wire::{Class, Message};
 
 use crate::process::ProcessId;
 
@@ -22,10 +22,14 @@ pub(crate) struct Link {
     pub(crate) timeouts: [Duration; 2],
     /// When each end's kernel gives the link up, once it is cut.
     pub(crate) gives_up_at: [Option<Time>; 2],
-    /// When the wire can take the next message of each end.
-    free_at: [Time; 2],
+    /// When the wire can take the next message of each end, of control and of data.
+    free_at: [[Time; 2]; 2],
     /// One way.
-    latency: Duration,
+    pub(crate) latency: Duration,
+    /// Nothing passes before this.
+    pub(crate) blocked_until: Time,
+    /// The last arrival at the other end, of control and of data: no class overtakes itself.
+    last: [[Time; 2]; 2],
     /// The first grant of credit for output: what may be on its way.
     pub(crate) window: Option<i64>,
     /// Output bytes that the child may still send.
@@ -41,8 +45,10 @@ impl Link {
             is_hushed: false,
             timeouts: [HOST_SILENT_MAX; 2],
             gives_up_at: [None; 2],
-            free_at: [Time::ZERO; 2],
+            free_at: [[Time::ZERO; 2]; 2],
             latency,
+            blocked_until: Time::ZERO,
+            last: [[Time::ZERO; 2]; 2],
             window: None,
             credit: 0,
         }
@@ -53,18 +59,38 @@ impl Link {
         usize::from(self.ends[0] != process)
     }
 
-    /// When a message of `bytes` that this end sends now is at the other end.
+    /// When a message of `bytes` that this end sends now is at the other end. Control overtakes the
+    /// data that waits for the wire.
     pub(crate) fn arrival(
         &mut self,
         now: Time,
         end: usize,
+        class: Class,
         bytes: u64,
         bandwidth: Option<u64>,
     ) -> Time {
-        let begin = self.free_at[end].max(now);
-        let sent = begin + transfer_time(bytes, bandwidth);
-        self.free_at[end] = sent;
-        sent + self.latency
+        let [control, data] = &mut self.free_at[end];
+        let transfer = transfer_time(bytes, bandwidth);
+        let sent = match class {
+            Class::Control => {
+                *control = (*control).max(now) + transfer;
+                *data = (*data).max(now) + transfer;
+                *control
+            }
+            Class::Data => {
+                *data = (*data).max(*control).max(now) + transfer;
+                *data
+            }
+        };
+        let last = &mut self.last[end][class as usize];
+        *last = (*last).max(sent.max(self.blocked_until) + self.latency);
+        *last
+    }
+
+    /// When the other end sees that this one has closed the link: behind all that was sent.
+    pub(crate) fn end_arrival(&self, now: Time, end: usize) -> Time {
+        let [control, data] = self.last[end];
+        control.max(data).max(now.max(self.blocked_until) + self.latency)
     }
 }
 

@@ -37,13 +37,15 @@ pub(crate) struct Process {
     /// Open links.
     pub(crate) links: BTreeSet<LinkId>,
     pub(crate) shells: BTreeMap<StartId, ShellId>,
-    pub(crate) tasks: BTreeMap<Rank, Task>,
+    pub(crate) tasks: BTreeMap<Rank, Box<Task>>,
     /// The driver was told to leave in the kernel what the tasks write.
     pub(crate) ignores_tasks: bool,
     /// When its host can start the next helper.
     pub(crate) starts_free_at: Time,
     /// Until when it works on what it was told: it has one thread.
     pub(crate) busy_until: Time,
+    /// What each message costs it more than usual, in microseconds.
+    pub(crate) drag_us: f64,
     /// Connections that wait for it to accept them.
     pub(crate) unaccepted: u32,
     /// When it runs again.
@@ -68,6 +70,7 @@ impl Process {
             ignores_tasks: false,
             starts_free_at: Time::ZERO,
             busy_until: Time::ZERO,
+            drag_us: 0.0,
             unaccepted: 0,
             paused_until: Time::ZERO,
             armed: None,

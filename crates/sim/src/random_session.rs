@@ -5,8 +5,9 @@ use std::time::Duration;
 use model::{AgentId, Rank, Signal};
 use wire::{ShellFailureKind, Stream};
 
+use crate::calibration::{Cpu, SlowHosts};
 use crate::distribution::Distribution;
-use crate::fault::{Fault, ShellPlan, When};
+use crate::fault::{Fault, ShellPlan, Side, Twin, When};
 use crate::launch::Launch;
 use crate::random::Random;
 use crate::script::{Script, Step};
@@ -61,12 +62,43 @@ impl Session {
             (spec.bulk_max, spec.window) = (bulk_max, window);
             spec.start_timeout_ms = start_timeout_ms;
         });
+        let session = if shape.once_in(8) { session.encoded() } else { session };
         let session = if shape.once_in(5) { session.on_failure_continue() } else { session };
+        let session = with_machines(session, &mut Random::new(seed, 7));
         let session = with_differing_hosts(session, &mut Random::new(seed, 6), n);
         let session = with_failing_tasks(session, &mut Random::new(seed, 5), n * tasks);
         let session = with_bad_shells(session, &mut Random::new(seed, 3), n);
         with_faults(session, &mut Random::new(seed, 4), n, n * tasks)
     }
+}
+
+/// Machines that are busy, uneven or crowded, in one session of three.
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn with_machines(session: Session, random: &mut Random) -> Session {
+    if !random.once_in(3) {
+        return session;
+    }
+    session.calibrate(|machines| {
+        let cores = u32::try_from(random.between(1, 4)).unwrap_or(1);
+        let is_shared = random.once_in(4);
+        let mut us = |max| random.below(max) as f64;
+        let (parse_us, spawn_us, exec_us) = (us(1_000), us(5_000), us(5_000));
+        let (handshake_us, message_us) = (us(3_000), us(300));
+        machines.cpu =
+            Cpu { cores, is_shared, parse_us, spawn_us, exec_us, handshake_us, message_us };
+        machines.accept.backlog = if random.once_in(3) { 8 } else { 4_096 };
+        let median = machines.launch.latency().as_secs_f64() * 1e3;
+        let gap_ms = Distribution::constant(machines.launch.gap().as_secs_f64() * 1e3);
+        let latency_ms = match random.below(3) {
+            0 => Distribution::constant(median),
+            1 => Distribution::LogNormal { median, sigma: 0.7 },
+            _ => Distribution::HeavyTail { min: median / 2.0, scale: median / 2.0, shape: 1.2 },
+        };
+        machines.launch = Launch::LatencyAndGap { latency_ms, gap_ms };
+        if random.once_in(3) {
+            machines.slow = Some(SlowHosts { fraction: 0.2, factor: 8.0 });
+        }
+    })
 }
 
 fn random_script(random: &mut Random) -> Script {
@@ -147,7 +179,7 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
             0 => When::At(Duration::from_millis(random.below(20_000))),
             _ => When::Step(random.below(FAULT_STEP_MAX)),
         };
-        if !(stops && matches!(fault, Fault::Hush(_))) {
+        if !(stops && matches!(fault, Fault::Hush(_) | Fault::HalfOpen(..))) {
             session = session.fault(when, fault);
         }
     }
@@ -157,7 +189,7 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
 fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
     let agent = random_agent(random, n);
     let rank = random_rank(random, n_tasks);
-    match random.below(12) {
+    match random.below(19) {
         0 | 1 => Fault::Crash(agent),
         2 => Fault::Crash(AgentId::HEAD),
         3 => Fault::KillKeeper(agent),
@@ -168,6 +200,12 @@ fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
         8 => Fault::UserSignal(*random.pick(&[Signal::INT, Signal::TERM, Signal::USR1])),
         9 => Fault::UserSignal(Signal::TSTP),
         10 => Fault::Hush(agent),
+        11 => Fault::HalfOpen(agent, *random.pick(&[Side::Parent, Side::Child])),
+        12 | 13 => Fault::Partition(agent, Duration::from_millis(random.below(20_000))),
+        14 => Fault::SlowLink(agent, Duration::from_millis(random.below(500))),
+        15 => Fault::Duplicate(agent, *random.pick(&[Twin::Silent, Twin::Hello])),
+        16 => Fault::Slow(agent, Duration::from_micros(random.below(20_000))),
+        17 => Fault::PauseTask(rank, Duration::from_millis(random.below(20_000))),
         _ => Fault::CloseOutput(Stream::Stdout),
     }
 }

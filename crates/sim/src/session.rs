@@ -29,6 +29,8 @@ pub struct Session {
     pub(crate) seed: u64,
     pub(crate) faults: Vec<(When, Fault)>,
     pub(crate) input_bytes: u64,
+    /// Every message goes through the wire's codec.
+    pub(crate) encodes: bool,
     /// Tasks that fail do not end the others.
     pub(crate) goes_on: bool,
     /// The session's end at the latest, whatever happens.
@@ -92,6 +94,7 @@ impl Session {
                 heartbeat_ms: 2_000,
                 link_timeout_ms: 8_000,
             },
+            encodes: false,
             goes_on: false,
             grace: Duration::from_secs(1),
             join_timeout: None,
@@ -210,6 +213,12 @@ impl Session {
         Session { input_bytes, ..self }
     }
 
+    /// Every message is encoded and decoded on its way, and must come out as it was.
+    #[must_use]
+    pub fn encoded(self) -> Session {
+        Session { encodes: true, ..self }
+    }
+
     /// Tasks that fail do not end the others.
     #[must_use]
     pub fn on_failure_continue(self) -> Session {
@@ -314,12 +323,17 @@ impl Session {
         let silence = |fault: &Fault| match *fault {
             Fault::Cut(_) if stops => self.link_timeout().max(HOST_SILENT_MAX),
             Fault::Cut(_) => self.link_timeout(),
-            Fault::Hush(_) => self.silence_max(),
+            Fault::Hush(_) | Fault::HalfOpen(..) => self.silence_max(),
+            Fault::Partition(_, time) => self.silence_max().max(self.link_timeout()) + time,
+            Fault::SlowLink(_, time) => 4 * time,
+            Fault::Slow(_, time) => 100 * time,
             Fault::Pause(_, time) => self.silence_max() + time,
             Fault::Crash(_)
             | Fault::KillKeeper(_)
             | Fault::KillShell(_)
             | Fault::KillTask(_)
+            | Fault::Duplicate(..)
+            | Fault::PauseTask(..)
             | Fault::UserSignal(_)
             | Fault::CloseOutput(_) => Duration::ZERO,
         };
@@ -341,7 +355,8 @@ impl Session {
 
     /// Whether nothing is to keep an agent from joining.
     pub(crate) fn starts_work(&self) -> bool {
-        self.shells.is_empty() && self.join_timeout.is_none()
+        let is_timely = self.join_timeout.is_none() && self.calibration.is_even(self.n);
+        self.shells.is_empty() && is_timely
     }
 
     /// Whether no shell is to end by itself once it has started an agent. Over a fast link such an
@@ -365,8 +380,13 @@ impl Session {
         self.tasks.iter().sum()
     }
 
-    pub(crate) fn script_of(&self, rank: Rank) -> &Script {
-        self.scripts.get(&rank).unwrap_or(&self.script)
+    /// What every task does that has no script of its own.
+    pub(crate) fn script_of_all(&self) -> &Script {
+        &self.script
+    }
+
+    pub(crate) fn own_script(&self, rank: Rank) -> Option<&Script> {
+        self.scripts.get(&rank)
     }
 
     pub(crate) fn shell_plan(&self, agent: AgentId, attempt: u32) -> ShellPlan {

@@ -1,7 +1,7 @@
 //! One run of a remote shell: it takes the gap, then the latency, then its agents exist.
 
 use engine::StartId;
-use model::AgentId;
+use model::{AgentId, Time};
 
 use crate::fault::ShellPlan;
 use crate::process::ProcessId;
@@ -26,6 +26,8 @@ pub(crate) struct Shell {
     pub(crate) started: Vec<ProcessId>,
     /// It has ended, or its end is on its way.
     pub(crate) is_over: bool,
+    /// The two ends do not hear of each other before this.
+    pub(crate) blocked_until: Time,
     /// The two ends do not hear of each other any more.
     pub(crate) is_cut: bool,
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{ExitStatus, Rank, Signal};
+use model::{ExitStatus, Rank, Signal, Time};
 use wire::Stream;
 
 use crate::script::Step;
@@ -69,6 +69,8 @@ pub(crate) struct Task {
     /// How many fences it has entered.
     pub(crate) fences: usize,
     pub(crate) waits_for: Wait,
+    /// When it runs again.
+    pub(crate) paused_until: Time,
     pub(crate) strays: u32,
     pub(crate) ended: Option<ExitStatus>,
     pub(crate) pipes: [Pipe; 2],
@@ -128,6 +130,7 @@ impl Task {
             at: 0,
             done: 0,
             ignores_term: false,
+            paused_until: Time::ZERO,
             fences: 0,
             waits_for: Wait::Turn,
             strays: 0,

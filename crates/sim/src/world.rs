@@ -38,6 +38,7 @@ use crate::machines::Machines;
 use crate::process::{Process, ProcessId};
 use crate::queue::Queue;
 use crate::report::{Failure, Report};
+use crate::script::Step;
 use crate::session::Session;
 use crate::shell::{Shell, ShellId};
 
@@ -65,6 +66,9 @@ pub(crate) struct World<'a> {
     step_faults: Vec<(u64, Fault)>,
     log: Log<'a>,
     kvsname: Rc<str>,
+    n_tasks: u32,
+    /// What tasks do that have no script of their own.
+    script: Rc<[Step]>,
     /// The head's output: when its reader is free, what waits for it, which streams are closed.
     reader_free_at: Time,
     unwritten: u64,
@@ -165,15 +169,17 @@ impl World<'_> {
             now: Time::ZERO,
             steps: 0,
             queue: Queue::new(),
-            processes: Vec::new(),
+            processes: Vec::with_capacity(session.n as usize + 1),
             running: 0,
             links: Vec::new(),
             shells: Vec::new(),
-            checker: Checker::new(session.n_tasks()),
+            checker: Checker::new(session.n, session.n_tasks()),
             holders: Holders::new(session.n),
             step_faults: Vec::new(),
             log,
             kvsname,
+            n_tasks: session.n_tasks(),
+            script: session.script_of_all().steps(),
             reader_free_at: Time::ZERO,
             unwritten: 0,
             closed_outputs: [false; 2],
@@ -298,10 +304,13 @@ impl World<'_> {
         }
         while let Some(event) = self.processes[id.0].engine.poll_event() {
             log!(self, "agent {} tells {event:?}", self.processes[id.0].agent);
+            let agent = self.processes[id.0].agent;
+            self.checker.refer(|reference| reference.on_event(agent, &event));
             if id == ProcessId::HEAD {
                 self.checker.report.events.push((self.now, event));
             }
         }
+        self.processes[id.0].engine.shrink();
         self.arm(id);
     }
 

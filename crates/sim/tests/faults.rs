@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::HOST_SILENT_MAX;
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, Time};
-use sim::{Fault, Report, Script, Session, Step, When};
+use sim::{Fault, Report, Script, Session, Side, Step, Twin, When};
 use wire::LossCause;
 
 const N: u32 = 7;
@@ -67,6 +67,56 @@ fn an_agent_that_pauses_for_a_moment_is_not_lost() {
     for agent in 0..=3 {
         let pause = Fault::Pause(AgentId(agent), Duration::from_secs(2));
         at_every_step(pause, 5 * SECONDS, |report, _| assert_eq!(report.code, Some(0)));
+    }
+}
+
+#[test]
+fn a_link_that_one_end_alone_knows_to_be_lost_ends_the_session_at_any_step() {
+    for (agent, end) in [(1, Side::Parent), (2, Side::Child), (5, Side::Child)] {
+        let fault = Fault::HalfOpen(AgentId(agent), end);
+        at_every_step(fault, HUSH_SECONDS, names(agent));
+    }
+}
+
+#[test]
+fn a_partition_that_heals_in_time_harms_nothing_at_any_step() {
+    for agent in [1, 2, 3] {
+        let partition = Fault::Partition(AgentId(agent), Duration::from_millis(2_500));
+        at_every_step(partition, 10 * SECONDS, |report, _| assert_eq!(report.code, Some(0)));
+    }
+}
+
+#[test]
+fn a_partition_that_lasts_is_a_loss_at_any_step() {
+    for agent in [1, 2, 3] {
+        let partition = Fault::Partition(AgentId(agent), Duration::from_secs(30));
+        at_every_step(partition, 30 + CUT_SECONDS, names(agent));
+    }
+}
+
+#[test]
+fn a_second_connection_in_an_agents_name_changes_nothing_at_any_step() {
+    for twin in [Twin::Silent, Twin::Hello] {
+        for agent in [1, 3, 5] {
+            let fault = Fault::Duplicate(AgentId(agent), twin);
+            at_every_step(fault, SECONDS, |report, _| {
+                assert_eq!(report.code, Some(0), "{:?}", report.outcome);
+                assert_eq!(report.welcomes.len(), N as usize);
+                assert!(report.welcomes.values().all(|&welcomes| welcomes == 1));
+            });
+        }
+    }
+}
+
+#[test]
+fn what_is_slow_is_late_and_no_more_than_that() {
+    let slow = Duration::from_millis(100);
+    for fault in [
+        Fault::SlowLink(AgentId(2), slow),
+        Fault::Slow(AgentId(5), slow / 20),
+        Fault::PauseTask(Rank(3), 20 * slow),
+    ] {
+        at_every_step(fault, 2 * SECONDS, |report, _| assert_eq!(report.code, Some(0)));
     }
 }
 

@@ -11,6 +11,7 @@ use crate::link::transfer_time;
 use crate::log::kind_hash;
 use crate::pattern;
 use crate::process::{End, ProcessId};
+use crate::script::Script;
 use crate::task::{Task, Wait};
 
 /// The most that a driver reads at once.
@@ -60,12 +61,13 @@ impl World<'_> {
             let result = Err((errno, "execve".into()));
             return self.tell_soon(id, Input::Spawned { job, rank, result });
         }
-        let script = self.session.script_of(rank).steps();
+        let own = self.session.own_script(rank).map(Script::steps);
+        let script = own.unwrap_or_else(|| self.script.clone());
         let kvsname = self.kvsname.clone();
-        let task = Task::new(rank, self.session.n_tasks(), kvsname, script, spawn.stdin);
-        if self.processes[id.0].tasks.insert(rank, task).is_some() {
-            self.checker.violate(format!("rank {rank} was launched twice"));
-        }
+        let task = Task::new(rank, self.n_tasks, kvsname, script, spawn.stdin);
+        self.processes[id.0].tasks.insert(rank, Box::new(task));
+        let agent = self.processes[id.0].agent;
+        self.checker.refer(|reference| reference.launch(agent, rank));
         let &Cpu { spawn_us, exec_us, .. } = self.machines.cpu();
         let spawned = self.work(id, self.now, spawn_us);
         let runs = self.machines.work(self.processes[id.0].agent, spawned, exec_us);
@@ -177,7 +179,7 @@ impl World<'_> {
     fn exit(&mut self, id: ProcessId, code: u8) {
         let process = &self.processes[id.0];
         let agent = process.agent;
-        if process.tasks.values().any(Task::is_anything_left) {
+        if process.tasks.values().any(|task| task.is_anything_left()) {
             self.checker.violate(format!("agent {agent} exits and leaves tasks behind"));
         }
         self.end_process(id, End::Exit(code));

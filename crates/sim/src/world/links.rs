@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use engine::{HOST_SILENT_MAX, Input, LinkEnd, LinkId};
-use wire::Message;
+use model::Time;
+use wire::{Class, Decoder, Message, encode};
 
 use super::{Happening, World};
 use crate::link::{Link, index, message_bytes, message_kind};
@@ -61,19 +62,43 @@ impl World<'_> {
             report.uncredited_max = report.uncredited_max.max(uncredited);
         }
         let bytes = message_bytes(message);
-        let begin = self.work(id, self.now, self.machines.cpu().message_us);
+        let begin = self.work(id, self.now, self.message_us(id));
         let link = &mut self.links[index(link_id)];
         let bandwidth = self.session.calibration.link.bandwidth_bytes_per_s;
-        let time = link.arrival(begin, end, bytes, bandwidth);
+        let time = link.arrival(begin, end, Class::of(message), bytes, bandwidth);
         if !link.is_cut {
-            self.queue.push(time, Happening::Arrival(link_id, 1 - end, message.clone()));
+            let message = self.on_the_wire(message);
+            self.queue.push(time, Happening::Arrival(link_id, 1 - end, message));
         }
+    }
+
+    /// What a message costs a process.
+    fn message_us(&self, id: ProcessId) -> f64 {
+        self.machines.cpu().message_us + self.processes[id.0].drag_us
+    }
+
+    /// The message as the other end gets it.
+    fn on_the_wire(&mut self, message: &Message) -> Message {
+        if !self.session.encodes {
+            return message.clone();
+        }
+        let mut bytes = Vec::new();
+        let mut decoder = Decoder::new();
+        let decoded = encode(message, &mut bytes).and_then(|()| {
+            decoder.push(&bytes);
+            decoder.next_message()
+        });
+        match decoded {
+            Ok(Some(decoded)) if decoded == *message => return decoded,
+            other => self.checker.violate(format!("{message:?} comes off the wire as {other:?}")),
+        }
+        message.clone()
     }
 
     /// A message is there; its receiver gets to it when it is free.
     pub(super) fn arrive(&mut self, link_id: LinkId, end: usize, message: Message) {
         let id = self.links[index(link_id)].ends[end];
-        let done = self.work(id, self.now, self.machines.cpu().message_us);
+        let done = self.work(id, self.now, self.message_us(id));
         if done > self.now {
             self.queue.push(done, Happening::Receipt(link_id, end, message));
         } else {
@@ -106,6 +131,7 @@ impl World<'_> {
             }
         }
         if let Message::Welcome(_) = message {
+            self.checker.reference.welcome(agent);
             let report = &mut self.checker.report;
             report.welcomed_at = Some(self.now);
             *report.welcomes.entry(agent).or_default() += 1;
@@ -125,19 +151,19 @@ impl World<'_> {
     /// Closes one end; the other sees it behind all that was sent.
     pub(super) fn close_end(&mut self, id: ProcessId, link_id: LinkId) {
         let begin = self.now.max(self.processes[id.0].busy_until);
-        let bandwidth = self.session.calibration.link.bandwidth_bytes_per_s;
         let link = &mut self.links[index(link_id)];
         let end = link.end_of(id);
         self.processes[id.0].links.remove(&link_id);
         if std::mem::replace(&mut link.is_closed[end], true) || link.is_cut {
             return;
         }
-        let time = link.arrival(begin, end, 0, bandwidth);
+        let time = link.end_arrival(begin, end);
         self.queue.push(time, Happening::LinkDown(link_id, 1 - end));
     }
 
     /// One end sees that the other has closed the link.
     pub(super) fn see_link_down(&mut self, link: LinkId, end: usize) {
+        // Messages to a process that was paused or busy wait in front of this.
         if !self.links[index(link)].is_cut {
             self.break_link(link, end, LinkEnd::Closed, Happening::LinkDown);
         }
@@ -200,5 +226,43 @@ impl World<'_> {
         process.links.remove(&link_id);
         log!(self, "{link_id:?} is down at agent {}", self.processes[id.0].agent);
         self.tell(id, Input::LinkDown { link: link_id, end: cause, words: String::new() });
+    }
+
+    /// One end of a link is told that it is down; the other is not.
+    pub(super) fn half_open(&mut self, link: LinkId, end: usize) {
+        self.links[index(link)].is_cut = true;
+        self.run_link_timeout(link, 1 - end);
+        self.break_link(link, end, LinkEnd::Closed, Happening::LinkTimeout);
+    }
+
+    /// Nothing passes on a link before `until`. A kernel that waits for less gives it up.
+    pub(super) fn block_link(&mut self, link_id: LinkId, until: Time) {
+        let link = &mut self.links[index(link_id)];
+        link.blocked_until = link.blocked_until.max(until);
+        let time = until.since(self.now);
+        if link.timeouts.into_iter().any(|timeout| timeout < time) {
+            self.cut_link(link_id, true);
+        }
+    }
+
+    /// A second connection to a process's parent, in the process's name.
+    pub(super) fn connect_twin(
+        &mut self,
+        parent: ProcessId,
+        child: ProcessId,
+        attempt: u32,
+    ) -> LinkId {
+        const TWIN_LIVES: Duration = Duration::from_secs(3);
+        let link = LinkId(self.links.len() as u64);
+        let mut twin = Link::new(parent, child, Duration::from_millis(1));
+        // The child's driver knows nothing of it.
+        twin.is_closed[1] = true;
+        self.links.push(twin);
+        self.processes[parent.0].links.insert(link);
+        let peer = self.processes[child.0].agent;
+        self.tell(parent, Input::LinkUp { link, peer });
+        self.after(TWIN_LIVES, Happening::LinkDown(link, 0));
+        log!(self, "a twin of agent {peer} has {link:?}, its attempt {attempt}");
+        link
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::{AgentConfig, Engine, Input, Start, StartId};
-use model::{AgentId, ExitStatus, Signal};
+use model::{AgentId, ExitStatus, Signal, Time};
 use wire::ShellFailureKind;
 
 use super::{Happening, LOCAL_TIME, ShellEnd, World};
@@ -42,6 +42,7 @@ impl World<'_> {
             plan,
             started: Vec::new(),
             is_over: false,
+            blocked_until: Time::ZERO,
             is_cut: false,
         });
         if self.processes[id.0].shells.insert(start.start, shell).is_some() {
@@ -138,6 +139,11 @@ impl World<'_> {
     /// A started agent's SYN is at its parent's listening socket. If that has no room, it is
     /// dropped, and sent again later.
     pub(super) fn call(&mut self, id: ProcessId, tries: usize) {
+        let shell = self.processes[id.0].shell;
+        let heals_at = shell.map_or(Time::ZERO, |shell| self.shells[shell.0].blocked_until);
+        if heals_at > self.now {
+            return self.queue.push(heals_at, Happening::Call(id, tries));
+        }
         let handshake_us = self.machines.cpu().handshake_us;
         let parent = self.processes[id.0].shell.map(|shell| self.shells[shell.0].by);
         let Some(parent) = parent.filter(|_| handshake_us > 0.0) else {
@@ -199,7 +205,8 @@ impl World<'_> {
     fn tell_started(&mut self, id: ShellId) {
         let shell = &self.shells[id.0];
         let is_cut = shell.is_cut;
-        let link = self.machines.link_latency(shell.agents[0]);
+        let heals_in = shell.blocked_until.since(self.now);
+        let link = self.machines.link_latency(shell.agents[0]) + heals_in;
         for process in shell.started.clone() {
             if !is_cut {
                 let gone = Happening::Input(process, Input::ShellGone);
@@ -268,6 +275,7 @@ impl World<'_> {
         };
         let shell_end = ShellEnd { kind, status: ExitStatus::Exited(code), words: "" };
         let link = self.machines.link_latency(self.processes[id.0].agent);
+        let keeper = keeper.max(shell.blocked_until.since(self.now));
         self.end_shell(shell_id, link + keeper, shell_end);
     }
 

@@ -24,6 +24,9 @@ impl World<'_> {
         if !task.is_running() || task.waits_for != Wait::Turn {
             return;
         }
+        if task.paused_until > self.now {
+            return self.queue.push(task.paused_until, Happening::TaskStep(id, rank));
+        }
         self.checker.note([self.now.as_nanos(), id.0 as u64, u64::from(rank.0), self.steps]);
         for act in task.step() {
             self.act(id, rank, act);
@@ -62,6 +65,7 @@ impl World<'_> {
         }
         task.ended = Some(status);
         task.waits_for = Wait::End;
+        self.checker.refer(|reference| reference.end(rank, status));
         if status == ExitStatus::Exited(0) || self.session.goes_on {
             self.checker.excuse_from_fences(task.fences);
         }

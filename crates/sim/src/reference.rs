@@ -1,0 +1,176 @@
+//! A reference: what a session is, without trees, messages or time.
+//!
+//! Agents are members once their parents have welcomed them, the job is launched when all agents
+//! are members, tasks end once, and a job is done when no task runs but on agents that are lost.
+//! The world moves the reference by what really happens. What engines tell their observers is held
+//! against it right then.
+
+use model::{AgentId, ExitStatus, IdSet, Rank};
+use proto::Event;
+
+/// What really is.
+#[derive(Default)]
+pub(crate) struct Reference {
+    n: u32,
+    /// By agent: whether it has been a member.
+    members: Vec<bool>,
+    member_count: u32,
+    /// By rank.
+    tasks: Vec<Option<Task>>,
+    /// Agents that the head has declared lost.
+    lost: IdSet,
+    is_all_joined: bool,
+    is_launched: bool,
+}
+
+/// A task that was created.
+#[derive(Clone, Copy)]
+struct Task {
+    agent: AgentId,
+    ended: Option<ExitStatus>,
+}
+
+/// Something that must not be, in words.
+type Wrong = Option<String>;
+
+impl Reference {
+    /// A session of `n` agents and so many tasks.
+    pub(crate) fn new(n: u32, n_tasks: u32) -> Reference {
+        Reference {
+            n,
+            members: vec![false; position(n) + 1],
+            tasks: vec![None; position(n_tasks)],
+            ..Reference::default()
+        }
+    }
+
+    /// An agent's parent has welcomed it.
+    pub(crate) fn welcome(&mut self, agent: AgentId) {
+        let member = &mut self.members[position(agent.0)];
+        self.member_count += u32::from(!*member);
+        *member = true;
+    }
+
+    /// A task is created.
+    pub(crate) fn launch(&mut self, agent: AgentId, rank: Rank) -> Wrong {
+        if self.tasks[position(rank.0)].replace(Task { agent, ended: None }).is_some() {
+            return Some(format!("rank {rank} was launched twice"));
+        }
+        let missing = self.n - self.member_count;
+        (missing > 0).then(|| format!("rank {rank} was launched with {missing} agents missing"))
+    }
+
+    /// A task has ended.
+    pub(crate) fn end(&mut self, rank: Rank, status: ExitStatus) -> Wrong {
+        match &mut self.tasks[position(rank.0)] {
+            Some(Task { ended: ended @ None, .. }) => {
+                *ended = Some(status);
+                None
+            }
+            Some(_) | None => Some(format!("rank {rank} ended and did not run")),
+        }
+    }
+
+    /// An agent or the head tells something.
+    pub(crate) fn on_event(&mut self, agent: AgentId, event: &Event) -> Wrong {
+        match event {
+            Event::TaskEnded { rank, status, .. } => self.on_told_end(*rank, *status),
+            Event::AgentsJoined(ids) if agent == AgentId::HEAD => {
+                let stranger = ids.iter().find(|&id| !self.members[position(id)]);
+                stranger.map(|id| format!("agent {id} has joined without a welcome"))
+            }
+            Event::AllJoined => {
+                self.is_all_joined = true;
+                (self.member_count < self.n).then(|| "not all have joined".into())
+            }
+            Event::Launched(_) if agent == AgentId::HEAD => {
+                self.is_launched = true;
+                (!self.is_all_joined).then(|| "a launch before all have joined".into())
+            }
+            Event::AgentLost(loss) if agent == AgentId::HEAD => {
+                self.lost = self.lost.union(&loss.agents);
+                None
+            }
+            Event::JobDone(_) if agent == AgentId::HEAD => self.on_job_done(),
+            Event::AgentStarted { .. }
+            | Event::StartRetried { .. }
+            | Event::AgentsJoined(_)
+            | Event::StartFailed(_)
+            | Event::Launched(_)
+            | Event::TaskStarted { .. }
+            | Event::FenceReleased { .. }
+            | Event::JobFault(..)
+            | Event::Stopping(_)
+            | Event::AgentLost(_)
+            | Event::PeerMisbehaved { .. }
+            | Event::JobDone(_)
+            | Event::Over => None,
+        }
+    }
+
+    fn on_told_end(&self, rank: Rank, status: ExitStatus) -> Wrong {
+        // A task that could not be created has a status and no process.
+        let task = self.tasks[position(rank.0)]?;
+        (task.ended != Some(status))
+            .then(|| format!("rank {rank}: {status:?} was told, {:?} is true", task.ended))
+    }
+
+    fn on_job_done(&self) -> Wrong {
+        let runs = |task: &&Task| task.ended.is_none() && !self.lost.contains(task.agent.0);
+        let running = self.tasks.iter().flatten().filter(runs).count();
+        (running > 0).then(|| format!("the job is done, and {running} tasks run"))
+    }
+}
+
+fn position(id: u32) -> usize {
+    usize::try_from(id).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::JobId;
+
+    const OK: ExitStatus = ExitStatus::Exited(0);
+
+    fn joined() -> Reference {
+        let mut reference = Reference::new(2, 2);
+        reference.welcome(AgentId(1));
+        reference.welcome(AgentId(2));
+        reference
+    }
+
+    #[test]
+    fn a_launch_with_somebody_missing_is_wrong() {
+        let mut reference = Reference::new(2, 2);
+        reference.welcome(AgentId(1));
+        reference.welcome(AgentId(1));
+        assert!(reference.launch(AgentId(1), Rank(0)).is_some());
+        assert!(reference.on_event(AgentId::HEAD, &Event::AllJoined).is_some());
+        let joined = Event::AgentsJoined(IdSet::range(1, 2));
+        assert!(reference.on_event(AgentId::HEAD, &joined).is_some());
+    }
+
+    #[test]
+    fn a_job_is_done_when_no_task_runs_but_on_lost_agents() {
+        let mut reference = joined();
+        assert_eq!(reference.launch(AgentId(1), Rank(0)), None);
+        assert_eq!(reference.launch(AgentId(2), Rank(1)), None);
+        assert_eq!(reference.end(Rank(0), OK), None);
+        let done = Event::JobDone(JobId(0));
+        assert!(reference.on_event(AgentId::HEAD, &done).is_some());
+        assert_eq!(reference.end(Rank(1), OK), None);
+        assert_eq!(reference.on_event(AgentId::HEAD, &done), None);
+    }
+
+    #[test]
+    fn a_status_that_is_not_the_tasks_is_wrong() {
+        let mut reference = joined();
+        assert_eq!(reference.launch(AgentId(1), Rank(0)), None);
+        let told = Event::TaskEnded { job: JobId(0), rank: Rank(0), status: OK };
+        assert!(reference.on_event(AgentId(1), &told).is_some(), "it still runs");
+        assert_eq!(reference.end(Rank(0), ExitStatus::Exited(1)), None);
+        assert!(reference.on_event(AgentId(1), &told).is_some());
+        assert!(reference.end(Rank(0), OK).is_some(), "it has ended");
+    }
+}
