@@ -101,6 +101,7 @@ fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
         start_timeout_ms: START_TIMEOUT_MS,
         heartbeat_ms: HEARTBEAT_MS,
         link_timeout_ms: LINK_TIMEOUT_MS,
+        marks: false,
     })
 }
 

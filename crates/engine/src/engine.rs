@@ -15,13 +15,14 @@ use core::time::Duration;
 
 use model::{AgentId, IdSet, JobId, Signal, Time, Tree};
 use proto::{Credit, Event, Silence, Ticker};
-use wire::{Hello, JobFault, JobSpec, Message, SessionSpec, Stats, Welcome};
+use wire::{Hello, JobFault, JobSpec, MarkKind, Message, SessionSpec, Stats, Welcome};
 
 use crate::child::Child;
 use crate::ending::Ending;
 use crate::head::Head;
 use crate::job::Job;
 use crate::joining::Joining;
+use crate::marks::Marks;
 use crate::rng::Rng;
 use crate::{AgentConfig, Effect, HeadConfig, Input, LinkId, Outcome, StartId};
 
@@ -49,6 +50,8 @@ pub struct Engine {
     pub(crate) job: Option<Job>,
     pub(crate) phase: Phase,
     pub(crate) stats: Stats,
+    /// What is kept for a timeline, where one is wanted.
+    pub(crate) marks: Option<Marks>,
     pub(crate) ending: Option<Ending>,
     pub(crate) over: bool,
 }
@@ -83,6 +86,7 @@ impl Engine {
         let above = Above::Head(alloc::boxed::Box::new(head));
         let mut engine = Engine::new(now, AgentId::HEAD, config.seed, above);
         engine.credit.on_grant(HEAD_OUTPUT_BYTES);
+        engine.marks = session.marks.then(|| Marks::new(Time::ZERO));
         let below = if n == 0 { IdSet::default() } else { IdSet::range(1, n) };
         engine.begin(tree, below, names, session);
         engine.take_job(job);
@@ -118,6 +122,7 @@ impl Engine {
             job: None,
             phase: Phase::Join,
             stats: Stats { agents: 1, ..Stats::default() },
+            marks: None,
             ending: None,
             over: false,
         }
@@ -269,6 +274,7 @@ impl Engine {
             Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
                 if self.children.contains_key(&peer) {
                     self.links.insert(link, peer);
+                    self.mark(peer, MarkKind::LinkUp);
                 } else {
                     self.effects.push_back(Effect::Close(link));
                 }
@@ -326,6 +332,7 @@ impl Engine {
         self.above = Above::Parent { link, silence };
         let timeout_ms = welcome.session.link_timeout_ms;
         self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
+        self.marks = welcome.session.marks.then(|| Marks::new(self.now));
         self.begin(welcome.tree, welcome.below, names, welcome.session);
         self.joining.missing.insert(self.id.0);
     }
@@ -378,6 +385,7 @@ impl Engine {
             | Message::Done { .. }
             | Message::Lost(_)
             | Message::Bye(_)
+            | Message::Marks(_)
             | Message::Ping { .. } => self.abandon("its parent broke the protocol".to_string()),
         }
     }
@@ -385,7 +393,12 @@ impl Engine {
     fn on_child_message(&mut self, agent: AgentId, message: Message) {
         self.child_heard(agent);
         match message {
-            Message::Joined(ids) => self.on_joined(&ids),
+            Message::Joined(ids) => {
+                if ids.contains(agent.0) {
+                    self.mark(agent, MarkKind::JoinHeard);
+                }
+                self.on_joined(&ids);
+            }
             Message::StartFailed(failures) => self.on_start_failures(failures),
             Message::JobFault(job, fault) => self.fault(job, *fault),
             Message::Enter { job: _, fence, payload } => self.on_child_enter(agent, fence, payload),
@@ -393,6 +406,7 @@ impl Engine {
             Message::Done { job: _, statuses } => self.on_child_done(agent, statuses),
             Message::Lost(loss) => self.on_loss(loss),
             Message::Bye(stats) => self.on_bye(agent, &stats),
+            Message::Marks(marks) => self.on_marks(agent, marks),
             Message::Ping { next_ms } => self.child_announced(agent, next_ms),
             Message::InputCredit(..) | Message::InputClosed(_) => self.up(message),
             Message::Hello(_)
@@ -580,7 +594,7 @@ impl Engine {
         if job.has_tasks() {
             self.effects.push_back(Effect::Prepare(spec));
         } else if !self.is_head() {
-            self.on_joined(&IdSet::range(self.id.0, self.id.0));
+            self.on_self_joined();
         }
         self.job = Some(job);
     }

@@ -11,7 +11,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use model::{AgentId, ExitStatus, JobId, NodeId, Rank, Signal, StatusRuns, Time};
 use proto::{Event, Fence, FenceEffect, Grants, Lines};
-use wire::{JobFault, JobSpec, Message, Output, Stream};
+use wire::{JobFault, JobSpec, MarkKind, Message, Output, Stream};
 
 use crate::engine::{Engine, Phase};
 use crate::{Effect, PMI_FD, Spawn};
@@ -191,6 +191,7 @@ impl Engine {
         };
         own.launched = true;
         self.phase = Phase::Launch;
+        self.mark(self.id, MarkKind::Launched);
         if !self.is_head() {
             self.events.push_back(Event::Launched(job));
         }
@@ -210,6 +211,7 @@ impl Engine {
         }
         if job.spawning == 0 && job.to_spawn.is_empty() && self.phase == Phase::Launch {
             self.phase = Phase::Run;
+            self.mark(self.id, MarkKind::Spawned);
         }
     }
 
@@ -277,6 +279,7 @@ impl Engine {
             job.fence.on_local_end();
             let id = job.id();
             self.effects.push_back(Effect::Sweep(id));
+            self.mark(self.id, MarkKind::TasksEnded);
             self.drain_fence();
         }
     }

@@ -18,6 +18,7 @@ mod children;
 mod ending;
 mod job;
 mod joining;
+mod marks;
 
 pub mod exit_code;
 pub mod tree;

@@ -95,6 +95,7 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Lost(_)
         | Message::Shutdown
         | Message::Bye(_)
+        | Message::Marks(_)
         | Message::Ping { .. }
         | Message::Suspend(_) => 0,
     };
@@ -128,5 +129,6 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::Bye(_) => "Bye",
         Message::Ping { .. } => "Ping",
         Message::Suspend(_) => "Suspend",
+        Message::Marks(_) => "Marks",
     }
 }

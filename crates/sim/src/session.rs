@@ -94,6 +94,7 @@ impl Session {
                 start_timeout_ms: 30_000,
                 heartbeat_ms: 2_000,
                 link_timeout_ms: 8_000,
+                marks: false,
             },
             goes_on: false,
             grace: Duration::from_secs(1),

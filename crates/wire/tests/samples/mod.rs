@@ -5,8 +5,8 @@ use core::time::Duration;
 use bytes::Bytes;
 use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree};
 use wire::{
-    AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
-    StartCause, StartFailure, Stats, Stream, Welcome,
+    AgentLoss, Hello, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output, SessionSpec,
+    ShellFailureKind, StartCause, StartFailure, Stats, Stream, Welcome,
 };
 
 const JOB: JobId = JobId(1);
@@ -38,6 +38,7 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Bye(Box::new(stats())),
         Message::Ping { next_ms: 3_000 },
         Message::Suspend(true),
+        Message::Marks(marks()),
     ]
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::Bye(_) => "bye",
         Message::Ping { .. } => "ping",
         Message::Suspend(_) => "suspend",
+        Message::Marks(_) => "marks",
     }
 }
 
@@ -96,6 +98,7 @@ fn welcome() -> Welcome {
             start_timeout_ms: 30_000,
             heartbeat_ms: 3_000,
             link_timeout_ms: 9_000,
+            marks: true,
         },
     }
 }
@@ -155,6 +158,14 @@ fn agent_loss() -> AgentLoss {
         cause: LossCause::Shell(ExitStatus::Exited(255)),
         words: "Connection to n04 closed by remote host.".into(),
     }
+}
+
+fn marks() -> Vec<Mark> {
+    let (agent, by) = (AgentId(4), AgentId(2));
+    vec![
+        Mark { agent, by, kind: MarkKind::Started, at_us: 250 },
+        Mark { agent, by: agent, kind: MarkKind::TasksEnded, at_us: 1 << 33 },
+    ]
 }
 
 fn stats() -> Stats {
