@@ -31,6 +31,11 @@ impl Program {
         let name = job.argv.first().map(|name| String::from_utf8_lossy(name).into_owned());
         Program { name: name.unwrap_or_default(), map: job.map.clone() }
     }
+
+    /// What the user called it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// Everything that went wrong, for standard error; empty when nothing did.

@@ -2,7 +2,7 @@
 //!
 //! The last agent to join was waited for by all. Before it joined it waited for its turn, its shell
 //! and so on; before its turn could come its parent had to join, and so up to the front end. What is
-//! shorter than this chain delayed nobody.
+//! shorter than this chain delayed nobody. Where an agent never joined, it is the last.
 
 use model::{AgentId, Time};
 
@@ -82,8 +82,9 @@ pub fn critical_path(timeline: &Timeline) -> Vec<Wait> {
 
 fn last_to_join(timeline: &Timeline) -> Option<(AgentId, &Span)> {
     let started = timeline.spans.iter().filter(|(_, span)| !span.started.is_empty());
-    let decided = |span: &Span| span.decided().map_or((1, Time::ZERO), |at| (0, at));
-    started.max_by_key(|(_, span)| decided(span)).map(|(agent, span)| (*agent, span))
+    // Who never joined was waited for in vain, and so for longer than all who did.
+    let key = |span: &Span| (span.joined_at().is_none(), span.joined_at().or(span.given_up));
+    started.max_by_key(|(_, span)| key(span)).map(|(agent, span)| (*agent, span))
 }
 
 /// One agent's waits, the last one first, down to the moment from which its parent could start it.

@@ -138,8 +138,8 @@ impl Span {
         phases
     }
 
-    /// When it was known whether it joins.
-    pub(crate) fn decided(&self) -> Option<Time> {
-        self.joined.or(self.join_heard).or(self.given_up)
+    /// When it joined, as far as is known.
+    pub(crate) fn joined_at(&self) -> Option<Time> {
+        self.joined.or(self.join_heard)
     }
 }
