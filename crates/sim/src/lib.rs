@@ -3,8 +3,12 @@
 //! See [`Session`]: describe a session, run it, read the [`Report`]. The same seed is the same
 //! run, event by event.
 
+mod calibration;
+mod calibration_error;
 mod checker;
+mod distribution;
 mod fault;
+mod launch;
 mod link;
 mod pattern;
 mod process;
@@ -18,7 +22,11 @@ mod shell;
 mod task;
 mod world;
 
+pub use calibration::{Accept, Calibration, Cpu, HostCosts, LinkCosts, SlowHosts};
+pub use calibration_error::CalibrationError;
+pub use distribution::Distribution;
 pub use fault::{Fault, ShellPlan, When};
+pub use launch::Launch;
 pub use random::Random;
 pub use report::{Failure, Report};
 pub use script::{Script, Step};
