@@ -5,9 +5,9 @@ use xshell::{Shell, cmd};
 
 use crate::paths;
 
-/// Debian packages for hosts with sshds and for MPI programs. `mpich` brings Hydra 4, and
+/// Debian packages for hosts with sshds, for MPI programs, and to look at pages. `mpich` brings Hydra 4, and
 /// `python3-venv` is how MPICH 5 gets here.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "openssh-server",
     "openssh-client",
     "iproute2",
@@ -18,6 +18,7 @@ const PACKAGES: [&str; 10] = [
     "mpich",
     "libmpich-dev",
     "python3-venv",
+    "chromium",
 ];
 
 /// Installs what demonstration and tests need.

@@ -128,6 +128,10 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "Words")]
     pub(crate) show_tree: bool,
 
+    /// Write when what happened to each agent: FILE.html, or FILE.json for Perfetto
+    #[arg(long, value_name = "FILE", help_heading = "Words")]
+    pub(crate) timeline: Option<PathBuf>,
+
     /// Say what happens
     #[arg(long, short, help_heading = "Words")]
     pub(crate) verbose: bool,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options that stand before the program and are followed by a value of their own.
-const WITH_VALUE: [&str; 23] = [
+const WITH_VALUE: [&str; 24] = [
     "-n",
     "-np",
     "-ppn",
@@ -27,6 +27,7 @@ const WITH_VALUE: [&str; 23] = [
     "--grace",
     "--stdin",
     "--retries",
+    "--timeline",
 ];
 
 /// Gives both options two dashes, up to the program: what follows is the program's.

@@ -14,6 +14,8 @@ mod label;
 mod run;
 mod screen;
 
+mod output_file;
+
 mod exit_code;
 mod report;
 

@@ -10,12 +10,10 @@ use std::time::Duration;
 
 use engine::Outcome;
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, TaskMap, fold_names};
-use observe::seconds;
+use observe::{agent_name, seconds};
 use wire::{
     AgentLoss, JobFault, JobSpec, LossCause, ShellFailureKind, StartCause, StartFailure, Stream,
 };
-
-use crate::screen::node_name;
 
 /// Causes shown of one kind; a thousand nodes with a thousand different words help nobody.
 const CAUSES_MAX: usize = 20;
@@ -32,6 +30,11 @@ impl Program {
     pub(crate) fn of(job: &JobSpec) -> Program {
         let name = job.argv.first().map(|name| String::from_utf8_lossy(name).into_owned());
         Program { name: name.unwrap_or_default(), map: job.map.clone() }
+    }
+
+    /// What the user called it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -116,7 +119,7 @@ impl Report<'_> {
     /// The words with each host's name as a place-holder, so that hosts that say the same are told
     /// of together.
     fn without_names(&self, agents: &IdSet, words: &str) -> String {
-        let first = agents.first().map(|agent| node_name(self.names, AgentId(agent)));
+        let first = agents.first().map(|agent| agent_name(self.names, AgentId(agent)));
         match first {
             Some(name) => with_placeholder(words, &name),
             None => words.to_owned(),
@@ -134,7 +137,7 @@ impl Report<'_> {
             StartCause::Silent => format!("no answer within {ELAPSED}"),
             StartCause::Deadline => "not up when the time to join was over".to_owned(),
             StartCause::Parent(parent) => {
-                format!("{}, which was to start it, is not up", node_name(self.names, parent))
+                format!("{}, which was to start it, is not up", agent_name(self.names, parent))
             }
         };
         let text = match failure.attempts {
@@ -148,7 +151,7 @@ impl Report<'_> {
 
     fn losses(&mut self, losses: &[AgentLoss]) {
         for loss in losses {
-            let name = node_name(self.names, loss.agent);
+            let name = agent_name(self.names, loss.agent);
             let cause = match loss.cause {
                 LossCause::LinkClosed => {
                     "its agent ended, and nothing tells why: its connection was closed".to_owned()
@@ -259,7 +262,7 @@ impl Report<'_> {
 
     fn fold(&self, agents: &IdSet) -> String {
         let names: Vec<String> =
-            agents.iter().map(|agent| node_name(self.names, AgentId(agent))).collect();
+            agents.iter().map(|agent| agent_name(self.names, AgentId(agent))).collect();
         fold_names(names.iter().map(String::as_str))
     }
 

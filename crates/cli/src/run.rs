@@ -9,6 +9,7 @@ use observe::{draw_tree, stats_table};
 
 use crate::args::RunArgs;
 use crate::exit_code;
+use crate::output_file::TimelineFile;
 use crate::report;
 use crate::screen::{Screen, ScreenOptions};
 use crate::setup::{Layout, SetupError, head_config};
@@ -26,7 +27,13 @@ pub(crate) fn run(args: Box<RunArgs>) -> u8 {
     for warning in &layout.warnings {
         say(&format!("warning: {warning}\n"));
     }
-    if args.show_map { show_map(&layout) } else { run_job(&args, config) }
+    if args.show_map {
+        return show_map(&layout);
+    }
+    match TimelineFile::create(args.timeline.as_deref()) {
+        Ok(timeline) => run_job(&args, config, timeline),
+        Err(error) => refuse(&SetupError::Output(error)),
+    }
 }
 
 /// Starts many agents on this machine.
@@ -45,7 +52,7 @@ pub(crate) fn bulk() -> u8 {
     }
 }
 
-fn run_job(args: &RunArgs, config: HeadConfig) -> u8 {
+fn run_job(args: &RunArgs, config: HeadConfig, timeline: Option<TimelineFile>) -> u8 {
     let options = ScreenOptions { label: args.label, verbose: args.verbose, quiet: args.quiet };
     let (names, tree) = (config.names.clone(), config.tree);
     let program = report::Program::of(&config.job);
@@ -57,23 +64,30 @@ fn run_job(args: &RunArgs, config: HeadConfig) -> u8 {
             return exit_code::INTERNAL;
         }
     };
-    let HeadReport { code, outcome, abandoned, output_error } = &head;
+    let HeadReport { mut code, outcome, abandoned, output_error } = head;
     let mut text = String::new();
     if let Some(words) = abandoned {
         text += &format!("error: the session ended at once: {words}\n");
     }
-    if let Some((stream, error)) = output_error {
+    if let Some((stream, error)) = &output_error {
         text += &report::output_error(*stream, error);
     }
-    text += &report::outcome(outcome, &names, &program, args.quiet);
+    text += &report::outcome(&outcome, &names, &program, args.quiet);
     if args.show_tree {
         text += &draw_tree(&tree, &names, &screen.timeline);
     }
     if args.stats {
         text += &stats_table(&outcome.stats, &screen.timeline);
     }
+    let title = format!("convoke run: {}", program.name());
+    if let Some(file) = timeline
+        && let Err(error) = file.write(&screen.timeline, &names, &title)
+    {
+        text += &format!("error: {}\n", error_chain(&error));
+        code = if code == 0 { exit_code::INTERNAL } else { code };
+    }
     say(&text);
-    *code
+    code
 }
 
 /// One line for each node: its name, how many tasks, which.
@@ -99,6 +113,7 @@ fn refuse(error: &SetupError) -> u8 {
         | SetupError::OwnPath(_)
         | SetupError::RelativeAgent(_)
         | SetupError::Shell(_)
+        | SetupError::Output(_)
         | SetupError::Random(_) => None,
     };
     say(&format!("error: {}\n", error_chain(error)));

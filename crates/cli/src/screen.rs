@@ -5,7 +5,7 @@ use std::io;
 use agent::FrontEnd;
 use bytes::Bytes;
 use model::{AgentId, Rank, Time};
-use observe::{Progress, Timeline};
+use observe::{Progress, Timeline, agent_name};
 use proto::Event;
 use wire::Stream;
 
@@ -51,7 +51,7 @@ impl Screen {
     }
 
     fn verbose_line(&self, now: Time, event: &Event) -> Option<String> {
-        let name = |agent: &AgentId| node_name(&self.names, *agent);
+        let name = |agent: &AgentId| agent_name(&self.names, *agent);
         let text = match event {
             Event::AgentStarted { agent, attempt: 0 } => format!("start {}", name(agent)),
             Event::AgentStarted { agent, attempt } => {
@@ -74,6 +74,8 @@ impl Screen {
             Event::StartFailed(_) | Event::JobFault(..) | Event::AgentLost(_) => return None,
             // Too many, and not known to the head.
             Event::TaskStarted { .. } | Event::TaskEnded { .. } => return None,
+            // For the timeline.
+            Event::Marked(_) => return None,
         };
         Some(format!("convoke: {:.3} s: {text}\n", now.since(Time::ZERO).as_secs_f64()))
     }
@@ -105,14 +107,5 @@ impl FrontEnd for Screen {
 
     fn poll_timeout(&self) -> Option<Time> {
         self.progress.as_ref().and_then(Progress::poll_timeout)
-    }
-}
-
-/// The host name of an agent's node.
-pub(crate) fn node_name(names: &[String], agent: AgentId) -> String {
-    let index = agent.node().and_then(|node| usize::try_from(node.0).ok());
-    match index.and_then(|index| names.get(index)) {
-        Some(name) => name.clone(),
-        None => "the front end".to_owned(),
     }
 }

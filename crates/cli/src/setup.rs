@@ -14,6 +14,7 @@ use wire::{JobSpec, SessionSpec};
 
 use crate::args::{LauncherName, OnFailure, RunArgs, StdinTo};
 use crate::environment::{self, EnvError};
+use crate::output_file::OutputError;
 
 /// How long a start may be silent: a login with its scripts and a name service that times out once
 /// takes less.
@@ -45,6 +46,8 @@ pub(crate) enum SetupError {
     RelativeAgent(String),
     #[error("use `--shell`")]
     Shell(#[source] PlanError),
+    #[error(transparent)]
+    Output(OutputError),
     #[error("draw random numbers")]
     Random(#[source] io::Error),
 }
@@ -100,6 +103,7 @@ fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
         start_timeout_ms: START_TIMEOUT_MS,
         heartbeat_ms: HEARTBEAT_MS,
         link_timeout_ms: LINK_TIMEOUT_MS,
+        marks: args.timeline.is_some(),
     })
 }
 

@@ -14,8 +14,8 @@ use core::time::Duration;
 use model::{AgentId, IdSet, StatusRuns};
 use proto::{Event, Grants, Silence};
 use wire::{
-    AgentLoss, Hello, LossCause, Message, ShellFailureKind, StartCause, StartFailure, Stats,
-    Welcome,
+    AgentLoss, Hello, LossCause, MarkKind, Message, ShellFailureKind, StartCause, StartFailure,
+    Stats, Welcome,
 };
 
 use crate::child::{Child, ChildState, Failure, back_off};
@@ -94,6 +94,7 @@ impl Engine {
             named.push((*agent, child.name.clone()));
             self.events.push_back(Event::AgentStarted { agent: *agent, attempt });
         }
+        self.mark_all(&agents, MarkKind::Started);
         self.starts.insert(start, agents);
         self.effects.push_back(Effect::Start(Start { start, agents: named, attempt, session }));
     }
@@ -133,6 +134,7 @@ impl Engine {
         let timeout_ms = welcome.session.link_timeout_ms;
         self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
         self.send(vec![link], Message::Welcome(welcome.into()));
+        self.mark(agent, MarkKind::Welcomed);
         self.send(vec![link], Message::OutputCredit(window));
         if let Some(job) = &self.job {
             let spec = Arc::clone(&job.spec);
@@ -216,6 +218,7 @@ impl Engine {
             let cause = StartCause::Parent(agent);
             failures.push(report(child.below.clone(), cause, String::new()));
         }
+        self.mark(agent, MarkKind::GivenUp);
         self.on_start_failures(failures);
         self.child_ended(agent);
     }
@@ -372,6 +375,7 @@ impl Engine {
             self.effects.push_back(Effect::Close(link));
         }
         let agents = child.subtree();
+        self.mark(agent, MarkKind::GivenUp);
         self.kill_shell_of(agent);
         // While the session ends, to be gone is what was asked for.
         if self.ending.is_none() {
@@ -410,6 +414,7 @@ impl Engine {
             self.links.remove(&link);
             self.effects.push_back(Effect::Close(link));
         }
+        self.mark(agent, MarkKind::Left);
         self.child_ended(agent);
     }
 

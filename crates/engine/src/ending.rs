@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use model::Time;
 use proto::Event;
-use wire::{Message, Stats};
+use wire::{MarkKind, Message, Stats};
 
 use crate::Effect;
 use crate::child::Child;
@@ -36,6 +36,7 @@ impl Engine {
         }
         self.phase = Phase::End;
         self.ending = Some(Ending { give_up_at: self.now + LEAVE_MAX });
+        self.mark(self.id, MarkKind::Leaving);
         self.tell_children(Message::Shutdown);
         self.end_starts();
         self.kill_job();
@@ -57,6 +58,7 @@ impl Engine {
             return;
         }
         self.note_unfinished();
+        self.send_marks();
         let mut stats = core::mem::take(&mut self.stats);
         self.events.push_back(Event::Over);
         match &mut self.above {

@@ -15,7 +15,7 @@ use core::time::Duration;
 
 use model::{AgentId, IdSet, JobId, Signal, Time, Tree};
 use proto::{Credit, Event, Silence, Ticker};
-use wire::{Hello, JobFault, JobSpec, Message, SessionSpec, Stats, Welcome};
+use wire::{Hello, JobFault, JobSpec, MarkKind, Message, SessionSpec, Stats, Welcome};
 
 use crate::child::Child;
 use crate::ending::Ending;
@@ -23,6 +23,7 @@ use crate::handout::Handout;
 use crate::head::Head;
 use crate::job::Job;
 use crate::joining::Joining;
+use crate::marks::Marks;
 use crate::rng::Rng;
 use crate::{AgentConfig, Effect, HeadConfig, Input, LinkEnd, LinkId, Outcome, StartId};
 
@@ -54,6 +55,8 @@ pub struct Engine {
     pub(crate) job: Option<Job>,
     pub(crate) phase: Phase,
     pub(crate) stats: Stats,
+    /// What is kept for a timeline, where one is wanted.
+    pub(crate) marks: Option<Marks>,
     pub(crate) ending: Option<Ending>,
     pub(crate) over: bool,
 }
@@ -88,6 +91,7 @@ impl Engine {
         let above = Above::Head(alloc::boxed::Box::new(head));
         let mut engine = Engine::new(now, AgentId::HEAD, config.seed, above);
         engine.credit.on_grant(HEAD_OUTPUT_BYTES);
+        engine.marks = session.marks.then(|| Marks::new(Time::ZERO));
         let below = if n == 0 { IdSet::default() } else { IdSet::range(1, n) };
         engine.begin(tree, below, names, session);
         engine.take_job(job);
@@ -125,6 +129,7 @@ impl Engine {
             job: None,
             phase: Phase::Join,
             stats: Stats { agents: 1, ..Stats::default() },
+            marks: None,
             ending: None,
             over: false,
         }
@@ -317,6 +322,7 @@ impl Engine {
             Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
                 if self.children.contains_key(&peer) {
                     self.links.insert(link, peer);
+                    self.mark(peer, MarkKind::LinkUp);
                 } else {
                     self.effects.push_back(Effect::Close(link));
                 }
@@ -374,6 +380,7 @@ impl Engine {
         self.above = Above::Parent { parent, link, silence };
         let timeout_ms = welcome.session.link_timeout_ms;
         self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
+        self.marks = welcome.session.marks.then(|| Marks::new(self.now));
         self.begin(welcome.tree, welcome.below, names, welcome.session);
         self.joining.missing.insert(self.id.0);
     }
@@ -425,6 +432,7 @@ impl Engine {
             | Message::Done { .. }
             | Message::Lost(_)
             | Message::Bye(_)
+            | Message::Marks(_)
             | Message::Ping { .. }
             | Message::MoreWork(_) => self.abandon("its parent broke the protocol".to_string()),
         }
@@ -434,6 +442,9 @@ impl Engine {
         self.child_heard(agent);
         match message {
             Message::Joined(ids) => {
+                if ids.contains(agent.0) {
+                    self.mark(agent, MarkKind::JoinHeard);
+                }
                 self.count_workers(&ids);
                 self.on_joined(&ids);
             }
@@ -445,6 +456,7 @@ impl Engine {
             Message::Done { job: _, statuses } => self.on_child_done(agent, statuses),
             Message::Lost(loss) => self.on_loss(loss),
             Message::Bye(stats) => self.on_bye(agent, &stats),
+            Message::Marks(marks) => self.on_marks(agent, marks),
             Message::Ping { next_ms } => self.child_announced(agent, next_ms),
             Message::InputCredit(..) | Message::InputClosed(_) => self.up(message),
             Message::Hello(_)
@@ -634,7 +646,7 @@ impl Engine {
         if job.has_tasks() {
             self.effects.push_back(Effect::Prepare(spec));
         } else if !self.is_head() {
-            self.on_joined(&IdSet::range(self.id.0, self.id.0));
+            self.on_self_joined();
         }
         self.job = Some(job);
     }

@@ -159,6 +159,7 @@ impl Head {
             | Message::Stop { .. }
             | Message::Shutdown
             | Message::Bye(_)
+            | Message::Marks(_)
             | Message::Ping { .. }
             | Message::Suspend(_)
             | Message::MoreWork(_)

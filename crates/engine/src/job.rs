@@ -12,7 +12,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, Time};
 use proto::{Event, Fence, FenceEffect, Grants, Lines};
-use wire::{JobFault, JobSpec, Message, Output, Stream};
+use wire::{JobFault, JobSpec, MarkKind, Message, Output, Stream};
 
 use crate::engine::{Engine, Phase};
 use crate::{Effect, PMI_FD, Spawn};
@@ -218,6 +218,7 @@ impl Engine {
         own.launched = true;
         self.phase = Phase::Launch;
         self.tell_children(Message::Launch(job));
+        self.mark(self.id, MarkKind::Launched);
         if !self.is_head() {
             self.events.push_back(Event::Launched(job));
         }
@@ -237,6 +238,7 @@ impl Engine {
         }
         if job.spawning == 0 && job.to_spawn.is_empty() && self.phase == Phase::Launch {
             self.phase = Phase::Run;
+            self.mark(self.id, MarkKind::Spawned);
         }
     }
 
@@ -304,6 +306,7 @@ impl Engine {
             job.fence.on_local_end();
             let id = job.id();
             self.effects.push_back(Effect::Sweep(id));
+            self.mark(self.id, MarkKind::TasksEnded);
             self.drain_fence();
         }
     }

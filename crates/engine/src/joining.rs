@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use model::{IdSet, JobId, Time};
 use proto::Event;
-use wire::{JobFault, Message};
+use wire::{JobFault, MarkKind, Message};
 
 use crate::engine::Engine;
 
@@ -60,6 +60,12 @@ impl Engine {
         if let Some(fault) = fault {
             self.fault(job, fault);
         }
+        self.on_self_joined();
+    }
+
+    /// Handles that this member can launch the job.
+    pub(crate) fn on_self_joined(&mut self) {
+        self.mark(self.id, MarkKind::Joined);
         self.on_joined(&IdSet::range(self.id.0, self.id.0));
     }
 }

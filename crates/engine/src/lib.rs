@@ -19,6 +19,7 @@ mod ending;
 mod handout;
 mod job;
 mod joining;
+mod marks;
 
 pub mod exit_code;
 pub mod tree;

@@ -595,6 +595,7 @@ fn session() -> SessionSpec {
         start_timeout_ms: 30_000,
         heartbeat_ms: 2500,
         link_timeout_ms: 8000,
+        marks: false,
     }
 }
 

@@ -3,13 +3,26 @@
 //! It adds no facts: whatever is shown was told by the engine.
 
 mod progress;
-mod seconds;
 mod spawn_tree;
 mod stats;
+
+mod span;
 mod timeline;
 
+mod chrome_trace;
+mod critical_path;
+mod page;
+mod timeline_file;
+
+mod names;
+mod seconds;
+
+pub use critical_path::{Wait, WaitKind, critical_path};
+pub use names::agent_name;
 pub use progress::Progress;
 pub use seconds::seconds;
+pub use span::{Phase, Span};
 pub use spawn_tree::draw_tree;
 pub use stats::stats_table;
 pub use timeline::Timeline;
+pub use timeline_file::{TimelineFormat, TimelineFormatError};

@@ -1,9 +1,10 @@
 //! What is worth telling: the one source of logs, progress, traces and checkers.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use model::{AgentId, ExitStatus, IdSet, JobId, Rank};
-use wire::{AgentLoss, JobFault, StartCause, StartFailure};
+use wire::{AgentLoss, JobFault, Mark, StartCause, StartFailure};
 
 /// Something that happened, as one agent or the head saw it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -72,6 +73,8 @@ pub enum Event {
     },
     /// Every task of the job has ended.
     JobDone(JobId),
+    /// Head, where the session keeps marks: what happened when, by the head's clock.
+    Marked(Vec<Mark>),
     /// The session is over on this agent.
     Over,
 }

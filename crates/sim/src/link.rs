@@ -130,6 +130,7 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Lost(_)
         | Message::Shutdown
         | Message::Bye(_)
+        | Message::Marks(_)
         | Message::Ping { .. }
         | Message::Suspend(_)
         | Message::MoreWork(_) => 0,
@@ -166,5 +167,6 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::Suspend(_) => "Suspend",
         Message::MoreWork(_) => "MoreWork",
         Message::Work(_) => "Work",
+        Message::Marks(_) => "Marks",
     }
 }

@@ -93,6 +93,7 @@ impl Session {
                 start_timeout_ms: 30_000,
                 heartbeat_ms: 2_000,
                 link_timeout_ms: 8_000,
+                marks: false,
             },
             encodes: false,
             goes_on: false,

@@ -75,6 +75,7 @@ impl Class {
             | Message::Input { .. }
             | Message::InputEnd(..)
             | Message::Done { .. }
+            | Message::Marks(_)
             | Message::Bye(_) => Class::Data,
             Message::Hello(_)
             | Message::Welcome(_)

@@ -24,8 +24,8 @@ pub use frame::{Class, Decoder, Frame, FrameError, encode, encoded_len};
 pub use handshake::{Established, Expected, Handshake};
 pub use inbox::Inbox;
 pub use message::{
-    AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
-    StartCause, StartFailure, Stats, Stream, Welcome, Work,
+    AgentLoss, Hello, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output, SessionSpec,
+    ShellFailureKind, StartCause, StartFailure, Stats, Stream, Welcome, Work,
 };
 pub use outbox::Outbox;
 pub use secret::{BuildHash, Ephemeral, Secret, SessionId};

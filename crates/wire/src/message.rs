@@ -106,6 +106,9 @@ pub enum Message {
     MoreWork(u32),
     /// Down: more agents for the child to start.
     Work(Box<Work>),
+    /// Up, before [`Message::Bye`] and only when [`SessionSpec::marks`] asks for it: when what
+    /// happened to agents of this subtree.
+    Marks(Vec<Mark>),
 }
 
 /// Agents that a child is to start beyond those that it was welcomed with.
@@ -115,6 +118,47 @@ pub struct Work {
     pub below: IdSet,
     /// Their host names, in order, folded as a host list.
     pub names: String,
+}
+
+/// A moment in the life of an agent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Whose life it is.
+    pub agent: AgentId,
+    /// Who saw it, by its own clock: the agent or its spawn parent.
+    pub by: AgentId,
+    /// What happened.
+    pub kind: MarkKind,
+    /// Microseconds after the sender's `Welcome`, as far as clocks that nobody has set agree: each
+    /// agent adds when it welcomed the child that the mark came from.
+    pub at_us: u64,
+}
+
+/// What happened to an agent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub enum MarkKind {
+    /// Its parent began to start it; once for each try.
+    Started,
+    /// Its parent had a link to it.
+    LinkUp,
+    /// Its parent had its `Hello` and answered.
+    Welcomed,
+    /// It had looked its program up, and had joined.
+    Joined,
+    /// Its parent heard that it had joined.
+    JoinHeard,
+    /// It was told to launch.
+    Launched,
+    /// Its tasks were created.
+    Spawned,
+    /// Its tasks had ended.
+    TasksEnded,
+    /// It was told to leave.
+    Leaving,
+    /// Its parent heard its farewell.
+    Left,
+    /// Its parent gave it up: it did not join, or was lost.
+    GivenUp,
 }
 
 /// A child's first words on a link.
@@ -159,6 +203,8 @@ pub struct SessionSpec {
     pub heartbeat_ms: u32,
     /// After how many milliseconds without an acknowledgement the kernel closes a link.
     pub link_timeout_ms: u32,
+    /// Whether agents keep marks of what happens when, and send them up at the end.
+    pub marks: bool,
 }
 
 /// A job, as every agent must know it.

@@ -8,8 +8,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
-    AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
-    StartCause, StartFailure, Stats, Stream, Welcome, Work,
+    AgentLoss, Hello, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output, SessionSpec,
+    ShellFailureKind, StartCause, StartFailure, Stats, Stream, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -73,7 +73,18 @@ fn end_message() -> impl Strategy<Value = Message> {
         any::<u32>().prop_map(Message::MoreWork),
         (id_set(), words())
             .prop_map(|(below, names)| Message::Work(Box::new(Work { below, names }))),
+        vec(mark(), 0..5).prop_map(Message::Marks),
     ]
+}
+
+fn mark() -> impl Strategy<Value = Mark> {
+    let kind = prop_oneof![Just(MarkKind::Started), Just(MarkKind::Left), Just(MarkKind::GivenUp)];
+    (any::<(u32, u32)>(), kind, any::<u64>()).prop_map(|((agent, by), kind, at_us)| Mark {
+        agent: AgentId(agent),
+        by: AgentId(by),
+        kind,
+        at_us,
+    })
 }
 
 fn output() -> impl Strategy<Value = Output> {
@@ -98,7 +109,8 @@ fn welcome() -> impl Strategy<Value = Welcome> {
 }
 
 fn session_spec() -> impl Strategy<Value = SessionSpec> {
-    (vec(any::<u8>(), 0..20), any::<[u32; 6]>()).prop_map(|(bootstrap, numbers)| {
+    let numbers = any::<[u32; 6]>();
+    (vec(any::<u8>(), 0..20), numbers, any::<bool>()).prop_map(|(bootstrap, numbers, marks)| {
         let [bulk_max, window, retries_max, start_timeout_ms, heartbeat_ms, link_timeout_ms] =
             numbers;
         SessionSpec {
@@ -109,6 +121,7 @@ fn session_spec() -> impl Strategy<Value = SessionSpec> {
             start_timeout_ms,
             heartbeat_ms,
             link_timeout_ms,
+            marks,
         }
     })
 }

@@ -5,8 +5,8 @@ use core::time::Duration;
 use bytes::Bytes;
 use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree};
 use wire::{
-    AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
-    StartCause, StartFailure, Stats, Stream, Welcome, Work,
+    AgentLoss, Hello, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output, SessionSpec,
+    ShellFailureKind, StartCause, StartFailure, Stats, Stream, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -40,6 +40,7 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Suspend(true),
         Message::MoreWork(3),
         Message::Work(Box::new(work())),
+        Message::Marks(marks()),
     ]
 }
 
@@ -80,6 +81,7 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::Suspend(_) => "suspend",
         Message::MoreWork(_) => "more_work",
         Message::Work(_) => "work",
+        Message::Marks(_) => "marks",
     }
 }
 
@@ -100,6 +102,7 @@ fn welcome() -> Welcome {
             start_timeout_ms: 30_000,
             heartbeat_ms: 3_000,
             link_timeout_ms: 9_000,
+            marks: true,
         },
     }
 }
@@ -163,6 +166,14 @@ fn agent_loss() -> AgentLoss {
         cause: LossCause::Shell(ExitStatus::Exited(255)),
         words: "Connection to n04 closed by remote host.".into(),
     }
+}
+
+fn marks() -> Vec<Mark> {
+    let (agent, by) = (AgentId(4), AgentId(2));
+    vec![
+        Mark { agent, by, kind: MarkKind::Started, at_us: 250 },
+        Mark { agent, by: agent, kind: MarkKind::TasksEnded, at_us: 1 << 33 },
+    ]
 }
 
 fn stats() -> Stats {

@@ -1,0 +1,79 @@
+//! The page of a timeline in a browser that nobody sees: its script runs, and what it shows is true.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use model::AgentId;
+use observe::{Timeline, TimelineFormat};
+use sim::{Session, ShellPlan};
+
+/// A browser that has not shown a page by then has a reason that waiting does not mend.
+const SECONDS_MAX: &str = "60";
+
+#[test]
+fn the_page_names_the_host_that_was_slowed_by_five_seconds_and_draws_every_agent() {
+    let Some(dom) = dom_of(&page_of_one_slow()) else { return };
+    let path = between(&dom, "id=\"critical-path\"", "</ol>");
+    assert!(path.contains("n17: 5.11 s waiting for its shell"), "{path}");
+    let tree = between(&dom, "id=\"tree\"", "</div>");
+    for node in 1..=40 {
+        assert!(tree.contains(&format!(">n{node}</text>")), "n{node} is not drawn");
+    }
+    assert!(tree.contains("n17: shell, 5.11 s"), "its bar says it too");
+}
+
+fn page_of_one_slow() -> String {
+    let slow = ShellPlan::Slow(Duration::from_secs(5));
+    let session = Session::of(40).tree("kary:3").shell(AgentId(17), &[slow]);
+    let report = session.spec(|spec| spec.marks = true).run();
+    let mut timeline = Timeline::default();
+    for (at, event) in &report.events {
+        timeline.on_event(*at, event);
+    }
+    let names: Vec<String> = (1..=40).map(|node| format!("n{node}")).collect();
+    TimelineFormat::Html.text(&timeline, &names, "one slow host")
+}
+
+/// What the browser makes of a page; `None` where there is no browser, which `cargo xtask setup`
+/// installs.
+fn dom_of(page: &str) -> Option<String> {
+    if !Path::new("/usr/bin/chromium").exists() {
+        return None;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("page.html");
+    std::fs::write(&file, page).unwrap();
+    let profile = format!("--user-data-dir={}", dir.path().join("profile").display());
+    let output = browser(&profile, &format!("file://{}", file.display()));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test's own helper")]
+fn browser(profile: &str, url: &str) -> std::process::Output {
+    let flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-dev-shm-usage",
+        "--dump-dom",
+    ];
+    // `timeout` is the parent of the browser, and kills it if it must.
+    Command::new("timeout")
+        .args(["--kill-after=5", SECONDS_MAX, "/usr/bin/chromium"])
+        .args(flags)
+        .args([profile, url])
+        .output()
+        .unwrap()
+}
+
+fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    let rest = &text[text.find(from).unwrap_or_else(|| panic!("no {from} in {text}"))..];
+    &rest[..rest.find(to).unwrap_or(rest.len())]
+}
