@@ -76,7 +76,7 @@ fn json(file: &Path) -> Value {
 }
 
 fn events(trace: &Value) -> impl Iterator<Item = &Value> {
-    trace["traceEvents"].as_array().unwrap().iter()
+    trace["traceEvents"].as_array().expect("a list").iter()
 }
 
 /// How long a phase of an agent took.
