@@ -41,13 +41,13 @@ fn dom_of(page: &str) -> Option<String> {
     if !Path::new("/usr/bin/chromium").exists() {
         return None;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("page.html");
-    std::fs::write(&file, page).unwrap();
+    std::fs::write(&file, page).expect("a page");
     let profile = format!("--user-data-dir={}", dir.path().join("profile").display());
     let output = browser(&profile, &format!("file://{}", file.display()));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8(output.stdout).unwrap())
+    Some(String::from_utf8(output.stdout).expect("text"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test's own helper")]
@@ -70,7 +70,7 @@ fn browser(profile: &str, url: &str) -> std::process::Output {
         .args(flags)
         .args([profile, url])
         .output()
-        .unwrap()
+        .expect("timeout(1) runs")
 }
 
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {

@@ -104,9 +104,8 @@ fn marked(session: Session) -> Report {
 }
 
 fn marks(report: &Report) -> Vec<Mark> {
-    let lists = report.events.iter().filter_map(|(_, event)| match event {
-        Event::Marked(marks) => Some(marks.clone()),
-        _ => None,
+    let lists = report.events.iter().filter_map(|(_, event)| {
+        if let Event::Marked(marks) = event { Some(marks.clone()) } else { None }
     });
     lists.flatten().collect()
 }
