@@ -3,9 +3,16 @@
 //! See [`Session`]: describe a session, run it, read the [`Report`]. The same seed is the same
 //! run, event by event.
 
+mod calibration;
+mod calibration_error;
 mod checker;
+mod distribution;
 mod fault;
+mod launch;
 mod link;
+mod log;
+mod log_file;
+mod machines;
 mod pattern;
 mod process;
 mod queue;
@@ -18,7 +25,12 @@ mod shell;
 mod task;
 mod world;
 
+pub use calibration::{Accept, Calibration, Cpu, HostCosts, LinkCosts, SlowHosts};
+pub use calibration_error::CalibrationError;
+pub use distribution::Distribution;
 pub use fault::{Fault, ShellPlan, When};
+pub use launch::Launch;
+pub use log_file::{LogError, LogFile, LogHeader, LogWriter};
 pub use random::Random;
 pub use report::{Failure, Report};
 pub use script::{Script, Step};

@@ -24,6 +24,8 @@ pub(crate) struct Link {
     pub(crate) gives_up_at: [Option<Time>; 2],
     /// When the wire can take the next message of each end.
     free_at: [Time; 2],
+    /// One way.
+    latency: Duration,
     /// The first grant of credit for output: what may be on its way.
     pub(crate) window: Option<i64>,
     /// Output bytes that the child may still send.
@@ -31,7 +33,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(parent: ProcessId, child: ProcessId) -> Link {
+    pub(crate) fn new(parent: ProcessId, child: ProcessId, latency: Duration) -> Link {
         Link {
             ends: [parent, child],
             is_closed: [false; 2],
@@ -40,6 +42,7 @@ impl Link {
             timeouts: [HOST_SILENT_MAX; 2],
             gives_up_at: [None; 2],
             free_at: [Time::ZERO; 2],
+            latency,
             window: None,
             credit: 0,
         }
@@ -57,12 +60,11 @@ impl Link {
         end: usize,
         bytes: u64,
         bandwidth: Option<u64>,
-        latency: Duration,
     ) -> Time {
         let begin = self.free_at[end].max(now);
         let sent = begin + transfer_time(bytes, bandwidth);
         self.free_at[end] = sent;
-        sent + latency
+        sent + self.latency
     }
 }
 

@@ -42,6 +42,10 @@ pub(crate) struct Process {
     pub(crate) ignores_tasks: bool,
     /// When its host can start the next helper.
     pub(crate) starts_free_at: Time,
+    /// Until when it works on what it was told: it has one thread.
+    pub(crate) busy_until: Time,
+    /// Connections that wait for it to accept them.
+    pub(crate) unaccepted: u32,
     /// When it runs again.
     pub(crate) paused_until: Time,
     /// The earliest wake-up on its way.
@@ -63,6 +67,8 @@ impl Process {
             tasks: BTreeMap::new(),
             ignores_tasks: false,
             starts_free_at: Time::ZERO,
+            busy_until: Time::ZERO,
+            unaccepted: 0,
             paused_until: Time::ZERO,
             armed: None,
             wakes: 0,

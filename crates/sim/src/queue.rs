@@ -27,6 +27,14 @@ impl<T> Queue<T> {
         self.pushed += 1;
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse(entry)| entry.time)
+    }
+
     pub(crate) fn pop(&mut self) -> Option<(Time, T)> {
         self.heap.pop().map(|Reverse(entry)| (entry.time, entry.item))
     }

@@ -6,6 +6,19 @@ pub struct Random {
     state: u64,
 }
 
+/// What random numbers are drawn for, on one node. The numbers are part of what a seed means.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Purpose {
+    /// The latency of a start of the node's agent.
+    Latency = 101,
+    /// The gap after a start of the node's agent.
+    Gap = 102,
+    /// Whether the node is slow.
+    Slow = 103,
+    /// The latency of the link to its parent.
+    Link = 104,
+}
+
 impl Random {
     /// The stream of `seed` for one `purpose`, so that one more number drawn for one purpose
     /// leaves the others as they are.
@@ -13,6 +26,21 @@ impl Random {
         let mut random = Random { state: seed ^ purpose.wrapping_mul(0xd134_2543_de82_ef95) };
         random.next();
         random
+    }
+
+    /// The stream of `seed` for one `purpose` on one `node`, for its `index`-th use.
+    pub(crate) fn keyed(seed: u64, node: u32, purpose: Purpose, index: u32) -> Random {
+        let key = u64::from(node) << 32 | u64::from(index);
+        let mut random =
+            Random::new(seed ^ key.wrapping_mul(0xaef1_7502_108e_f2d9), purpose as u64);
+        random.next();
+        random
+    }
+
+    /// A number between 0 and 1, both excluded.
+    pub fn fraction(&mut self) -> f64 {
+        const STEPS: f64 = (1_u64 << 53) as f64;
+        ((self.next() >> 11) as f64 + 0.5) / STEPS
     }
 
     /// The next number.

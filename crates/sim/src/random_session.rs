@@ -5,7 +5,9 @@ use std::time::Duration;
 use model::{AgentId, Rank, Signal};
 use wire::{ShellFailureKind, Stream};
 
+use crate::distribution::Distribution;
 use crate::fault::{Fault, ShellPlan, When};
+use crate::launch::Launch;
 use crate::random::Random;
 use crate::script::{Script, Step};
 use crate::session::Session;
@@ -27,13 +29,16 @@ impl Session {
             .tree(shape.pick::<&str>(&TREES))
             .tasks(tasks)
             .script(random_script(&mut Random::new(seed, 2)))
-            .costs(|costs| {
-                costs.latency = Duration::from_micros(shape.below(200_000));
-                costs.gap = Duration::from_micros(shape.below(20_000));
-                costs.link = Duration::from_micros(shape.below(5_000));
-                costs.bandwidth = shape.once_in(3).then_some(1_000_000);
-                costs.reader = shape.once_in(3).then_some(500_000);
+            .calibrate(|machines| {
+                let latency = Duration::from_micros(shape.below(200_000));
+                let gap = Duration::from_micros(shape.below(20_000));
+                machines.launch = Launch::constant(latency, gap);
+                #[expect(clippy::cast_precision_loss, reason = "a small number")]
+                let link_us = shape.below(5_000) as f64;
+                machines.link.latency_us = Distribution::constant(link_us);
+                machines.link.bandwidth_bytes_per_s = shape.once_in(3).then_some(1_000_000);
             })
+            .costs(|costs| costs.reader = shape.once_in(3).then_some(500_000))
             .input(if shape.once_in(4) { shape.below(300_000) } else { 0 });
         let session = if shape.once_in(5) {
             session.join_timeout(Duration::from_millis(shape.below(5_000)))

@@ -30,6 +30,8 @@ pub struct Report {
     pub shells: u32,
     /// Welcomes received, by agent.
     pub welcomes: BTreeMap<AgentId, u32>,
+    /// Connections that found a listening socket full, each time.
+    pub syns_dropped: u64,
     /// The most links that one process held at once.
     pub links_max: usize,
     /// The most output bytes that were under way on one link, not yet credited.

@@ -8,7 +8,11 @@ use engine::{HOST_SILENT_MAX, HeadConfig};
 use model::{AgentId, JobId, Rank, Signal, TaskMap, Tree};
 use wire::{JobSpec, SessionSpec};
 
+use crate::calibration::Calibration;
+use crate::distribution::Distribution;
 use crate::fault::{Fault, ShellPlan, When};
+use crate::launch::Launch;
+use crate::log::Log;
 use crate::report::{Failure, Report};
 use crate::script::Script;
 use crate::world::World;
@@ -20,6 +24,7 @@ use crate::world::World;
 #[derive(Clone, Debug)]
 pub struct Session {
     pub(crate) n: u32,
+    pub(crate) calibration: Calibration,
     pub(crate) costs: Costs,
     pub(crate) seed: u64,
     pub(crate) faults: Vec<(When, Fault)>,
@@ -44,17 +49,9 @@ pub struct Session {
     timeout: Option<Duration>,
 }
 
-/// What things take.
+/// What things take that are no machine's.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// From the start of an agent, its gap past, until it exists.
-    pub latency: Duration,
-    /// How long one start keeps its host from the next.
-    pub gap: Duration,
-    /// One way over a link.
-    pub link: Duration,
-    /// Bytes a second that a link carries.
-    pub bandwidth: Option<u64>,
     /// From the death of an agent until its keeper has killed all that was below.
     pub keeper: Duration,
     /// Bytes a second that the reader of the head's output takes.
@@ -66,14 +63,8 @@ impl Session {
     pub fn of(n: u32) -> Session {
         Session {
             n,
-            costs: Costs {
-                latency: Duration::from_millis(100),
-                gap: Duration::from_millis(5),
-                link: Duration::from_millis(1),
-                bandwidth: None,
-                keeper: Duration::from_millis(20),
-                reader: None,
-            },
+            calibration: usual_machines(),
+            costs: Costs { keeper: Duration::from_millis(20), reader: None },
             seed: 0,
             faults: Vec::new(),
             input_bytes: 0,
@@ -141,7 +132,40 @@ impl Session {
         self
     }
 
-    /// What things take.
+    /// What things take on the machines, as measured.
+    ///
+    /// # Panics
+    /// When the calibration is impossible.
+    #[must_use]
+    pub fn calibration(self, calibration: Calibration) -> Session {
+        if let Err(error) = calibration.validate() {
+            panic!("{error}");
+        }
+        Session { calibration, ..self }
+    }
+
+    /// What things take on the machines, as a change of what is set.
+    #[must_use]
+    pub fn calibrate(self, change: impl FnOnce(&mut Calibration)) -> Session {
+        let mut calibration = self.calibration.clone();
+        change(&mut calibration);
+        self.calibration(calibration)
+    }
+
+    /// Shells that always take this latency and this gap.
+    #[must_use]
+    pub fn shells_take(self, latency: Duration, gap: Duration) -> Session {
+        self.calibrate(|calibration| calibration.launch = Launch::constant(latency, gap))
+    }
+
+    /// Links that always take this long, one way.
+    #[must_use]
+    pub fn links_take(self, latency: Duration) -> Session {
+        let latency_us = Distribution::constant(latency.as_secs_f64() * 1e6);
+        self.calibrate(|calibration| calibration.link.latency_us = latency_us)
+    }
+
+    /// What things take that are no machine's.
     #[must_use]
     pub fn costs(mut self, change: impl FnOnce(&mut Costs)) -> Session {
         change(&mut self.costs);
@@ -250,7 +274,18 @@ impl Session {
 
     /// Runs the session; a failed run is run again to write its log.
     pub fn try_run(&self) -> Result<Report, Failure> {
-        World::run(self, false).or_else(|_| World::run(self, true))
+        World::run(self, Log::None).or_else(|_| World::run(self, Log::tail()))
+    }
+
+    /// Runs the session and passes on each line of its log.
+    pub fn run_logged(&self, sink: &mut dyn FnMut(&str)) -> Result<Report, Failure> {
+        World::run(self, Log::All(sink))
+    }
+
+    /// Runs the session until so many things have happened, passes on each line of its log, and
+    /// describes what is there then.
+    pub fn state_after(&self, steps: u64, sink: &mut dyn FnMut(&str)) -> String {
+        World::state_after(self, steps, Log::All(sink))
     }
 
     /// Within which time an agent with nobody above it is gone: longer where only silence tells.
@@ -346,4 +381,11 @@ impl Session {
     fn task_map(&self) -> TaskMap {
         TaskMap::from_counts(self.tasks.iter().copied()).expect("fewer tasks than a map can hold")
     }
+}
+
+/// Shells that take 100 ms and keep their host for 5 ms, links of 1 ms.
+fn usual_machines() -> Calibration {
+    let mut machines = Calibration::constant(Duration::from_millis(100), Duration::from_millis(5));
+    machines.link.latency_us = Distribution::constant(1_000.0);
+    machines
 }

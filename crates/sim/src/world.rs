@@ -7,7 +7,7 @@
 /// Adds a line to the log, if one is kept.
 macro_rules! log {
     ($world:expr, $($words:tt)*) => {
-        if $world.log.is_some() {
+        if $world.log.is_kept() {
             let line = format!($($words)*);
             $world.push_log(line);
         }
@@ -19,11 +19,9 @@ mod faults;
 mod finish;
 mod links;
 mod shells;
+mod state;
 mod tasks;
 
-use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::mem::discriminant;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -34,6 +32,8 @@ use wire::{Message, Stream};
 use crate::checker::Checker;
 use crate::fault::{Fault, When};
 use crate::link::Link;
+use crate::log::{Log, kind_hash};
+use crate::machines::Machines;
 use crate::process::{Process, ProcessId};
 use crate::queue::Queue;
 use crate::report::{Failure, Report};
@@ -46,12 +46,10 @@ const LOCAL_TIME: Duration = Duration::from_micros(50);
 /// Wake-ups of one engine at one time before it counts as stuck.
 const WAKES_MAX: u32 = 100;
 
-/// How many lines of the log a failure shows.
-const LOG_LINES_MAX: usize = 150;
-
 /// The world.
 pub(crate) struct World<'a> {
     session: &'a Session,
+    machines: Machines<'a>,
     now: Time,
     steps: u64,
     queue: Queue<Happening>,
@@ -63,7 +61,7 @@ pub(crate) struct World<'a> {
     checker: Checker,
     /// Faults by step, the next one last.
     step_faults: Vec<(u64, Fault)>,
-    log: Option<VecDeque<String>>,
+    log: Log<'a>,
     kvsname: Rc<str>,
     /// The head's output: when its reader is free, what waits for it, which streams are closed.
     reader_free_at: Time,
@@ -85,6 +83,8 @@ enum Happening {
     Wake(ProcessId),
     /// A message is at this end of a link.
     Arrival(LinkId, usize, Message),
+    /// A message at this end of a link has been received and decrypted.
+    Receipt(LinkId, usize, Message),
     /// The other end of a link has closed it, and this end sees it.
     LinkDown(LinkId, usize),
     /// The kernel gives a link up at this end.
@@ -93,7 +93,9 @@ enum Happening {
     ShellReady(ShellId),
     /// A shell has ended here.
     ShellEnded(ShellId, ShellEnd),
-    /// A started agent has proved itself to its parent, or has found nobody.
+    /// A started agent calls its parent, for the how manieth time.
+    Call(ProcessId, usize),
+    /// A started agent has proved itself to its parent.
     Connected(ProcessId),
     /// A task does its next step.
     TaskStep(ProcessId, Rank),
@@ -125,25 +127,39 @@ struct ShellEnd {
 
 impl World<'_> {
     /// Runs a session to its end.
-    pub(crate) fn run(session: &Session, keeps_log: bool) -> Result<Report, Failure> {
-        let mut world = World::new(session, keeps_log);
+    pub(crate) fn run<'a>(session: &'a Session, log: Log<'a>) -> Result<Report, Failure> {
+        let mut world = World::new(session, log);
         world.begin();
-        while world.running > 0
-            && world.checker.violations.is_empty()
-            && let Some((time, happening)) = world.queue.pop()
-        {
-            world.now = time;
-            world.happen(happening);
-            world.steps += 1;
-            world.strike_by_step();
-        }
+        while world.step() {}
         world.finish()
     }
 
-    fn new(session: &Session, keeps_log: bool) -> World<'_> {
+    /// Runs a session until so many things have happened, and describes what is there then.
+    pub(crate) fn state_after<'a>(session: &'a Session, steps: u64, log: Log<'a>) -> String {
+        let mut world = World::new(session, log);
+        world.begin();
+        while world.steps < steps && world.step() {}
+        world.state()
+    }
+
+    /// Lets one thing happen, unless all is over.
+    fn step(&mut self) -> bool {
+        if self.running == 0 || !self.checker.violations.is_empty() {
+            return false;
+        }
+        let Some((time, happening)) = self.queue.pop() else { return false };
+        self.now = time;
+        self.happen(happening);
+        self.steps += 1;
+        self.strike_by_step();
+        true
+    }
+
+    fn new<'a>(session: &'a Session, log: Log<'a>) -> World<'a> {
         let kvsname = session.head_config().job.kvsname.as_str().into();
         World {
             session,
+            machines: Machines::new(&session.calibration, session.seed),
             now: Time::ZERO,
             steps: 0,
             queue: Queue::new(),
@@ -153,7 +169,7 @@ impl World<'_> {
             shells: Vec::new(),
             checker: Checker::new(session.n_tasks()),
             step_faults: Vec::new(),
-            log: keeps_log.then(VecDeque::new),
+            log,
             kvsname,
             reader_free_at: Time::ZERO,
             unwritten: 0,
@@ -194,10 +210,12 @@ impl World<'_> {
             Happening::Input(process, input) => self.tell(process, input),
             Happening::Wake(process) => self.wake(process),
             Happening::Arrival(link, end, message) => self.arrive(link, end, message),
+            Happening::Receipt(link, end, message) => self.receive(link, end, message),
             Happening::LinkDown(link, end) => self.see_link_down(link, end),
             Happening::LinkTimeout(link, end) => self.link_timeout(link, end),
             Happening::ShellReady(shell) => self.shell_ready(shell),
             Happening::ShellEnded(shell, end) => self.shell_ended(shell, end),
+            Happening::Call(process, tries) => self.call(process, tries),
             Happening::Connected(process) => self.connected(process),
             Happening::TaskStep(process, rank) => self.task_step(process, rank),
             Happening::ReadTask(process, rank, stream) => self.read_task(process, rank, stream),
@@ -214,6 +232,16 @@ impl World<'_> {
     /// Lets something happen after `time`.
     fn after(&mut self, time: Duration, happening: Happening) {
         self.queue.push(self.now + time, happening);
+    }
+
+    /// Lets a process work for so long once it is done with what it works on. Returns when it is
+    /// done.
+    fn work(&mut self, id: ProcessId, begin: Time, work_us: f64) -> Time {
+        let process = &mut self.processes[id.0];
+        let begin = begin.max(process.busy_until);
+        let done = self.machines.work(process.agent, begin, work_us);
+        process.busy_until = done;
+        done
     }
 
     /// Tells an engine after the time that a driver takes.
@@ -284,27 +312,15 @@ impl World<'_> {
 
     fn note_input(&mut self, id: ProcessId, input: &Input) {
         let kind = if let Input::Message { message, .. } = input {
-            hash_of(&discriminant(message)).wrapping_add(1)
+            kind_hash(message)
         } else {
-            hash_of(&discriminant(input))
+            kind_hash(input)
         };
         self.checker.note([self.now.as_nanos(), id.0 as u64, kind, self.steps]);
         log!(self, "agent {} hears {input:?}", self.processes[id.0].agent);
     }
 
     fn push_log(&mut self, line: String) {
-        let time_us = self.now.as_nanos() / 1_000;
-        let line = format!("{:>9} us, step {}: {line}", time_us, self.steps);
-        let Some(log) = &mut self.log else { return };
-        if log.len() == LOG_LINES_MAX {
-            log.pop_front();
-        }
-        log.push_back(line);
+        self.log.push(format!("{} {} ns {line}", self.steps, self.now.as_nanos()));
     }
-}
-
-fn hash_of(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }

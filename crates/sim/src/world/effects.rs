@@ -4,9 +4,11 @@ use engine::{Effect, Input, Spawn};
 use model::{ExitStatus, JobId, Rank, Signal};
 use wire::{JobFault, Stream};
 
-use super::{Happening, World, hash_of};
+use super::{Happening, World};
+use crate::calibration::Cpu;
 use crate::checker::INPUT_KEY;
 use crate::link::transfer_time;
+use crate::log::kind_hash;
 use crate::pattern;
 use crate::process::{End, ProcessId};
 use crate::task::{Task, Wait};
@@ -17,7 +19,7 @@ const READ_BYTES_MAX: u64 = 65_536;
 impl World<'_> {
     pub(super) fn perform(&mut self, id: ProcessId, effect: Effect) {
         log!(self, "agent {} wants {effect:?}", self.processes[id.0].agent);
-        self.checker.note([id.0 as u64, hash_of(&std::mem::discriminant(&effect)), 0, 0]);
+        self.checker.note([id.0 as u64, kind_hash(&effect), 0, 0]);
         if !self.processes[id.0].is_running() {
             return self.checker.violate(format!("an effect after the last one: {effect:?}"));
         }
@@ -64,8 +66,12 @@ impl World<'_> {
         if self.processes[id.0].tasks.insert(rank, task).is_some() {
             self.checker.violate(format!("rank {rank} was launched twice"));
         }
-        self.tell_soon(id, Input::Spawned { job, rank, result: Ok(1000 + rank.0) });
-        self.after(2 * super::LOCAL_TIME, Happening::TaskStep(id, rank));
+        let &Cpu { spawn_us, exec_us, .. } = self.machines.cpu();
+        let spawned = self.work(id, self.now, spawn_us);
+        let runs = self.machines.work(self.processes[id.0].agent, spawned, exec_us);
+        let spawned_input = Input::Spawned { job, rank, result: Ok(1000 + rank.0) };
+        self.queue.push(spawned + super::LOCAL_TIME, Happening::Input(id, spawned_input));
+        self.queue.push(runs + 2 * super::LOCAL_TIME, Happening::TaskStep(id, rank));
     }
 
     fn signal_tasks(&mut self, id: ProcessId, signal: Signal) {

@@ -57,7 +57,7 @@ impl World<'_> {
         }
         Err(Failure {
             violations: self.checker.violations,
-            log: self.log.unwrap_or_default().into(),
+            log: self.log.into_tail(),
             report: Box::new(self.checker.report),
         })
     }

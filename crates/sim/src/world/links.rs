@@ -13,7 +13,8 @@ impl World<'_> {
     /// Joins two processes and tells both.
     pub(super) fn connect(&mut self, parent: ProcessId, child: ProcessId) {
         let link = LinkId(self.links.len() as u64);
-        self.links.push(Link::new(parent, child));
+        let latency = self.machines.link_latency(self.processes[child.0].agent);
+        self.links.push(Link::new(parent, child, latency));
         for (id, peer) in [(parent, child), (child, parent)] {
             let process = &mut self.processes[id.0];
             process.links.insert(link);
@@ -37,7 +38,6 @@ impl World<'_> {
     }
 
     fn send_one(&mut self, id: ProcessId, link_id: LinkId, message: &Message) {
-        let costs = &self.session.costs;
         let link = &mut self.links[index(link_id)];
         let end = link.end_of(id);
         let kind = message_kind(message);
@@ -58,13 +58,27 @@ impl World<'_> {
             report.uncredited_max = report.uncredited_max.max(uncredited);
         }
         let bytes = message_bytes(message);
-        let time = link.arrival(self.now, end, bytes, costs.bandwidth, costs.link);
+        let begin = self.work(id, self.now, self.machines.cpu().message_us);
+        let link = &mut self.links[index(link_id)];
+        let bandwidth = self.session.calibration.link.bandwidth_bytes_per_s;
+        let time = link.arrival(begin, end, bytes, bandwidth);
         if !link.is_cut {
             self.queue.push(time, Happening::Arrival(link_id, 1 - end, message.clone()));
         }
     }
 
+    /// A message is there; its receiver gets to it when it is free.
     pub(super) fn arrive(&mut self, link_id: LinkId, end: usize, message: Message) {
+        let id = self.links[index(link_id)].ends[end];
+        let done = self.work(id, self.now, self.machines.cpu().message_us);
+        if done > self.now {
+            self.queue.push(done, Happening::Receipt(link_id, end, message));
+        } else {
+            self.receive(link_id, end, message);
+        }
+    }
+
+    pub(super) fn receive(&mut self, link_id: LinkId, end: usize, message: Message) {
         let link = &self.links[index(link_id)];
         let id = link.ends[end];
         let process = &self.processes[id.0];
@@ -72,7 +86,7 @@ impl World<'_> {
             return;
         }
         if process.paused_until > self.now {
-            let again = Happening::Arrival(link_id, end, message);
+            let again = Happening::Receipt(link_id, end, message);
             return self.queue.push(process.paused_until, again);
         }
         self.note_arrival(link_id, id, &message);
@@ -107,14 +121,15 @@ impl World<'_> {
 
     /// Closes one end; the other sees it behind all that was sent.
     pub(super) fn close_end(&mut self, id: ProcessId, link_id: LinkId) {
-        let costs = &self.session.costs;
+        let begin = self.now.max(self.processes[id.0].busy_until);
+        let bandwidth = self.session.calibration.link.bandwidth_bytes_per_s;
         let link = &mut self.links[index(link_id)];
         let end = link.end_of(id);
         self.processes[id.0].links.remove(&link_id);
         if std::mem::replace(&mut link.is_closed[end], true) || link.is_cut {
             return;
         }
-        let time = link.arrival(self.now, end, 0, costs.bandwidth, costs.link);
+        let time = link.arrival(begin, end, 0, bandwidth);
         self.queue.push(time, Happening::LinkDown(link_id, 1 - end));
     }
 
@@ -174,8 +189,9 @@ impl World<'_> {
         if link.is_closed[end] || !process.is_running() {
             return;
         }
-        if process.paused_until > self.now {
-            return self.queue.push(process.paused_until, again(link_id, end));
+        let free_at = process.paused_until.max(process.busy_until);
+        if free_at > self.now {
+            return self.queue.push(free_at, again(link_id, end));
         }
         link.is_closed[end] = true;
         process.links.remove(&link_id);

@@ -7,6 +7,7 @@ use model::{AgentId, ExitStatus, Signal};
 use wire::ShellFailureKind;
 
 use super::{Happening, LOCAL_TIME, ShellEnd, World};
+use crate::calibration::{Accept, Cpu};
 use crate::fault::ShellPlan;
 use crate::process::{End, Process, ProcessId};
 use crate::shell::{Shell, ShellId};
@@ -47,10 +48,14 @@ impl World<'_> {
     }
 
     fn begin_shell(&mut self, id: ProcessId, shell: ShellId, plan: ShellPlan) {
-        let costs = self.session.costs;
+        let Shell { agents, attempt, .. } = &self.shells[shell.0];
+        let (first, attempt) = (agents.first().copied().unwrap_or(AgentId::HEAD), *attempt);
+        let latency = self.machines.latency(first, attempt);
+        let gap = self.machines.gap(self.processes[id.0].agent, first, attempt);
+        let begin = self.work(id, self.now, self.machines.cpu().spawn_us);
         let process = &mut self.processes[id.0];
-        process.starts_free_at = process.starts_free_at.max(self.now) + costs.gap;
-        let ready = process.starts_free_at + costs.latency;
+        process.starts_free_at = process.starts_free_at.max(begin) + gap;
+        let ready = process.starts_free_at + latency;
         match plan {
             ShellPlan::Works | ShellPlan::Fails(_) | ShellPlan::EndsEarly | ShellPlan::Mute => {
                 self.queue.push(ready, Happening::ShellReady(shell));
@@ -98,7 +103,10 @@ impl World<'_> {
             self.shells[id.0].started.push(process);
             self.add_process(Process::new(agent, engine, Some(id)));
             if connects {
-                self.after(self.session.costs.link, Happening::Connected(process));
+                let &Cpu { exec_us, parse_us, .. } = self.machines.cpu();
+                let runs = self.work(process, self.now, exec_us + parse_us);
+                let link = self.machines.link_latency(agent);
+                self.queue.push(runs + link, Happening::Call(process, 0));
             }
         }
     }
@@ -115,10 +123,39 @@ impl World<'_> {
         }
     }
 
+    /// A started agent's SYN is at its parent's listening socket. If that has no room, it is
+    /// dropped, and sent again later.
+    pub(super) fn call(&mut self, id: ProcessId, tries: usize) {
+        let handshake_us = self.machines.cpu().handshake_us;
+        let parent = self.processes[id.0].shell.map(|shell| self.shells[shell.0].by);
+        let Some(parent) = parent.filter(|_| handshake_us > 0.0) else {
+            return self.connected(id);
+        };
+        let Accept { backlog, retransmits_s } = &self.session.calibration.accept;
+        if self.processes[parent.0].unaccepted < *backlog {
+            self.processes[parent.0].unaccepted += 1;
+            let accepted = self.work(parent, self.now, handshake_us);
+            let done = self.work(id, accepted, handshake_us);
+            return self.queue.push(done, Happening::Connected(id));
+        }
+        self.checker.report.syns_dropped += 1;
+        let before = tries.checked_sub(1).map_or(0.0, |index| retransmits_s[index]);
+        match retransmits_s.get(tries) {
+            Some(next) => {
+                self.after(Duration::from_secs_f64(next - before), Happening::Call(id, tries + 1));
+            }
+            None => self.tell(id, Input::ConnectFailed("connection timed out".into())),
+        }
+    }
+
     /// A started agent reaches its parent, or finds that it can't.
     pub(super) fn connected(&mut self, id: ProcessId) {
-        let process = &self.processes[id.0];
-        let Some(shell) = process.shell.filter(|_| process.is_running()) else { return };
+        let Some(shell) = self.processes[id.0].shell else { return };
+        let unaccepted = &mut self.processes[self.shells[shell.0].by.0].unaccepted;
+        *unaccepted = unaccepted.saturating_sub(1);
+        if !self.processes[id.0].is_running() {
+            return;
+        }
         let Shell { by, is_cut, .. } = self.shells[shell.0];
         if is_cut {
             let words = "connection timed out".into();
@@ -150,10 +187,11 @@ impl World<'_> {
     fn tell_started(&mut self, id: ShellId) {
         let shell = &self.shells[id.0];
         let is_cut = shell.is_cut;
+        let link = self.machines.link_latency(shell.agents[0]);
         for process in shell.started.clone() {
             if !is_cut {
                 let gone = Happening::Input(process, Input::ShellGone);
-                self.after(self.session.costs.link, gone);
+                self.after(link, gone);
             }
             self.after(self.session.orphan_time(), Happening::MustBeGone(process));
         }
@@ -217,7 +255,8 @@ impl World<'_> {
             }
         };
         let shell_end = ShellEnd { kind, status: ExitStatus::Exited(code), words: "" };
-        self.end_shell(shell_id, self.session.costs.link + keeper, shell_end);
+        let link = self.machines.link_latency(self.processes[id.0].agent);
+        self.end_shell(shell_id, link + keeper, shell_end);
     }
 
     fn end_head(&mut self, end: End) {

@@ -1,0 +1,108 @@
+//! Runs sessions in virtual time: one that the options describe, random ones by the thousand, or
+//! one whose log there is.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
+
+mod batch;
+mod options;
+mod replay;
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use model::AgentId;
+use sim::{Failure, LogHeader, LogWriter, Report, Session};
+
+use crate::options::{Options, USAGE};
+
+/// A command that can't be done.
+pub(crate) const USAGE_ERROR: u8 = 2;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["replay", log, "--until", step] => replay::replay(Path::new(log), step),
+        ["replay", ..] => Err("replay needs a log and `--until STEP`".into()),
+        _ => Options::parse(&args).and_then(|options| simulate(&options)),
+    };
+    done.unwrap_or_else(|words| {
+        eprintln!("error: {words}\n{USAGE}");
+        ExitCode::from(USAGE_ERROR)
+    })
+}
+
+fn simulate(options: &Options) -> Result<ExitCode, String> {
+    if options.seeds.is_some() {
+        return batch::run(options);
+    }
+    let session = options.session()?;
+    let result = match &options.log {
+        Some(path) => run_logged(&session, path, options.session_args())?,
+        None => session.try_run(),
+    };
+    Ok(match result {
+        Ok(report) => {
+            println!("{}", summary(&report));
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("{failure}\n{}", whereabouts(options));
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// Runs a session and writes its log.
+pub(crate) fn run_logged(
+    session: &Session,
+    path: &Path,
+    args: Vec<String>,
+) -> Result<Result<Report, Failure>, String> {
+    let failed = |error: std::io::Error| format!("write log `{}`: {error}", path.display());
+    let file = BufWriter::new(File::create(path).map_err(failed)?);
+    let mut log = LogWriter::new(file, &LogHeader { commit: commit(), args });
+    let result = session.run_logged(&mut |line| log.line(line));
+    log.finish().map_err(failed)?;
+    Ok(result)
+}
+
+/// What it takes to see a failed session again.
+fn whereabouts(options: &Options) -> String {
+    let commit = commit().unwrap_or_else(|| "unknown".into());
+    let args = options.session_args().join(" ");
+    let log = options.log.as_ref().map_or_else(
+        || format!("none; `simulate {args} --log FILE` writes it"),
+        |path| path.display().to_string(),
+    );
+    format!("session: {args}\ncommit: {commit}\nlog: {log}")
+}
+
+/// The commit of this build, if whoever runs it says so.
+pub(crate) fn commit() -> Option<String> {
+    let commit = std::env::var("CONVOKE_COMMIT").ok();
+    commit.filter(|commit| !commit.is_empty() && !commit.contains(char::is_whitespace))
+}
+
+fn summary(report: &Report) -> String {
+    let ms = |time: model::Time| Duration::from_nanos(time.as_nanos()).as_secs_f64() * 1e3;
+    let late = |time: Option<model::Time>| {
+        time.map_or("never".into(), |time| format!("{:.1} ms", ms(time)))
+    };
+    let agents = report.starts.keys().filter(|&&agent| agent != AgentId::HEAD).count();
+    let sent: u64 = report.messages.values().sum();
+    format!(
+        "agents {agents}, exit status {}, last agent up {}, head ended {}, all gone {:.1} ms, \
+         messages {sent}, links at most {}, steps {}, faults struck {}, hash {:016x}",
+        report.code.map_or("none".into(), |code| code.to_string()),
+        late(report.welcomed_at),
+        late(report.ended_at),
+        ms(report.empty_at),
+        report.links_max,
+        report.steps,
+        report.faults_struck,
+        report.hash,
+    )
+}

@@ -1,0 +1,149 @@
+//! The file of a session's log: a line that says what was run, the log, and a line that says that
+//! it is whole.
+//!
+//! A log is not read to be believed. Its first line is enough to run the same session again, so a
+//! replay does that, compares line by line, and knows the whole state at any step.
+
+use std::io::{self, BufRead, Write};
+
+use crate::log::TextHash;
+
+/// The first word of a log.
+const MAGIC: &str = "convoke-simulation-log";
+
+/// The first word of a log's last line.
+const END: &str = "end";
+
+/// What a log says about itself.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LogHeader {
+    /// The commit of the build that wrote it, if known.
+    pub commit: Option<String>,
+    /// What was run, in the words of `simulate`'s command line.
+    pub args: Vec<String>,
+}
+
+/// Why a log can't be replayed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// It could not be read.
+    #[error("read the log")]
+    Read(#[source] io::Error),
+    /// It does not start as a log does.
+    #[error("this is no log of a simulation: its first line does not start with `{MAGIC}`")]
+    NoLog,
+    /// Another build wrote it.
+    #[error("the log has version {found}, and this build replays version {}", LogFile::VERSION)]
+    Version {
+        /// Its version.
+        found: String,
+    },
+    /// It has no end.
+    #[error("the log was cut off after line {lines}: its last line does not start with `{END}`")]
+    Truncated {
+        /// How many lines there are.
+        lines: usize,
+    },
+    /// Its lines are not those that its end counted.
+    #[error("the log was changed: its end speaks of other lines than those before it")]
+    Damaged,
+}
+
+/// A log as it stands in its file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LogFile {
+    /// What its first line says.
+    pub header: LogHeader,
+    /// What happened.
+    pub lines: Vec<String>,
+}
+
+impl LogFile {
+    /// The version of the files that this build writes and replays.
+    pub const VERSION: u32 = 1;
+
+    /// Reads a whole log.
+    pub fn read(reader: impl BufRead) -> Result<LogFile, LogError> {
+        let mut lines =
+            reader.lines().collect::<io::Result<Vec<String>>>().map_err(LogError::Read)?;
+        let header = LogHeader::parse(lines.first().ok_or(LogError::NoLog)?)?;
+        let end = lines.pop().filter(|line| !lines.is_empty() && line.starts_with(END));
+        let end = end.ok_or(LogError::Truncated { lines: lines.len() + 1 })?;
+        lines.remove(0);
+        if end != end_line(&lines) {
+            return Err(LogError::Damaged);
+        }
+        Ok(LogFile { header, lines })
+    }
+}
+
+impl LogHeader {
+    fn line(&self) -> String {
+        let commit = self.commit.as_deref().unwrap_or("unknown");
+        format!("{MAGIC} version={} commit={commit} {}", LogFile::VERSION, self.args.join(" "))
+    }
+
+    fn parse(line: &str) -> Result<LogHeader, LogError> {
+        let mut words = line.split(' ');
+        if words.next() != Some(MAGIC) {
+            return Err(LogError::NoLog);
+        }
+        let mut field = |name: &str| words.next().and_then(|word| word.strip_prefix(name));
+        let version = field("version=").unwrap_or("none");
+        if version != LogFile::VERSION.to_string() {
+            return Err(LogError::Version { found: version.to_owned() });
+        }
+        let commit = field("commit=").ok_or(LogError::Damaged)?;
+        let commit = (commit != "unknown").then(|| commit.to_owned());
+        Ok(LogHeader { commit, args: words.map(str::to_owned).collect() })
+    }
+}
+
+/// Writes a log as it comes.
+pub struct LogWriter<W> {
+    writer: W,
+    lines: u64,
+    hash: TextHash,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> LogWriter<W> {
+    /// Begins a log.
+    pub fn new(writer: W, header: &LogHeader) -> LogWriter<W> {
+        let mut log = LogWriter { writer, lines: 0, hash: TextHash::EMPTY, error: None };
+        log.write(&header.line());
+        log
+    }
+
+    /// Adds a line. An error is told at the end.
+    pub fn line(&mut self, line: &str) {
+        self.lines += 1;
+        self.hash.add(line);
+        self.write(line);
+    }
+
+    /// Ends the log. Returns the hash of its lines.
+    pub fn finish(mut self) -> io::Result<u64> {
+        let end = end_of(self.lines, self.hash);
+        self.write(&end);
+        self.writer.flush()?;
+        self.error.map_or(Ok(self.hash.0), Err)
+    }
+
+    fn write(&mut self, line: &str) {
+        if self.error.is_none() {
+            self.error = writeln!(self.writer, "{line}").err();
+        }
+    }
+}
+
+fn end_line(lines: &[String]) -> String {
+    let mut hash = TextHash::EMPTY;
+    lines.iter().for_each(|line| hash.add(line));
+    end_of(lines.len() as u64, hash)
+}
+
+fn end_of(lines: u64, hash: TextHash) -> String {
+    format!("{END} lines={lines} hash={:016x}", hash.0)
+}

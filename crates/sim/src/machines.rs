@@ -1,0 +1,120 @@
+//! The hosts of a session: what things take on each of them, and how long its processors are busy.
+//!
+//! What is drawn at random depends on the seed, the node and the purpose alone, so that a fault
+//! somewhere changes no latency elsewhere.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::{AgentId, HostList, Time};
+
+use crate::calibration::{Calibration, Cpu};
+use crate::launch::{Launch, from_us};
+use crate::random::{Purpose, Random};
+
+/// The hosts of a session.
+pub(crate) struct Machines<'a> {
+    calibration: &'a Calibration,
+    seed: u64,
+    /// Hosts that the calibration names: the index of their entry.
+    named: BTreeMap<u32, usize>,
+    /// When each core is free, host by host. Empty while nothing takes a processor's time.
+    free_at: Vec<Time>,
+}
+
+impl<'a> Machines<'a> {
+    /// The hosts `n0`, `n1` and so on.
+    pub(crate) fn new(calibration: &'a Calibration, seed: u64) -> Machines<'a> {
+        let mut named = BTreeMap::new();
+        for (index, entry) in calibration.hosts.iter().enumerate() {
+            // What does not parse was refused when the calibration was read.
+            for node in entry.names.parse::<HostList>().unwrap_or_default().into_nodes() {
+                let number = node.name.strip_prefix('n').and_then(|number| number.parse().ok());
+                if let Some(number) = number {
+                    named.entry(number).or_insert(index);
+                }
+            }
+        }
+        Machines { calibration, seed, named, free_at: Vec::new() }
+    }
+
+    /// From the start of an agent, its gap past, until it exists.
+    pub(crate) fn latency(&self, started: AgentId, attempt: u32) -> Duration {
+        let latency = self.launch(started).sample_latency(&mut self.random(
+            started,
+            Purpose::Latency,
+            attempt,
+        ));
+        latency.mul_f64(self.factor(started))
+    }
+
+    /// How long the start of an agent keeps the starting host from the next.
+    pub(crate) fn gap(&self, starter: AgentId, started: AgentId, attempt: u32) -> Duration {
+        let random = &mut self.random(started, Purpose::Gap, attempt);
+        self.launch(starter).sample_gap(random).mul_f64(self.factor(starter))
+    }
+
+    /// One way between an agent and its parent.
+    pub(crate) fn link_latency(&self, child: AgentId) -> Duration {
+        let random = &mut self.random(child, Purpose::Link, 0);
+        from_us(self.calibration.link.latency_us.sample(random))
+    }
+
+    /// What each process costs a processor.
+    pub(crate) fn cpu(&self) -> &Cpu {
+        &self.calibration.cpu
+    }
+
+    /// Takes the first free core of the agent's host for `work_us`, from `begin` on. Returns when
+    /// the work is done.
+    pub(crate) fn work(&mut self, agent: AgentId, begin: Time, work_us: f64) -> Time {
+        if work_us <= 0.0 {
+            return begin;
+        }
+        let work = from_us(work_us).mul_f64(self.factor(agent));
+        let core = self.first_free(agent);
+        let done = begin.max(*core) + work;
+        *core = done;
+        done
+    }
+
+    fn first_free(&mut self, agent: AgentId) -> &mut Time {
+        let Cpu { cores, is_shared, .. } = self.calibration.cpu;
+        let cores = usize::try_from(cores).unwrap_or(1);
+        let host = if is_shared { 0 } else { usize::try_from(agent.0).unwrap_or(0) };
+        let end = (host + 1) * cores;
+        if self.free_at.len() < end {
+            self.free_at.resize(end, Time::ZERO);
+        }
+        let host_cores = &mut self.free_at[end - cores..end];
+        host_cores.iter_mut().min().expect("every host has a core")
+    }
+
+    fn launch(&self, agent: AgentId) -> &Launch {
+        let entry =
+            self.entry(agent).and_then(|index| self.calibration.hosts[index].launch.as_ref());
+        entry.unwrap_or(&self.calibration.launch)
+    }
+
+    /// How many times longer everything takes on the agent's host.
+    fn factor(&self, agent: AgentId) -> f64 {
+        if let Some(index) = self.entry(agent) {
+            return self.calibration.hosts[index].factor;
+        }
+        match self.calibration.slow {
+            Some(slow) if self.random(agent, Purpose::Slow, 0).fraction() < slow.fraction => {
+                slow.factor
+            }
+            Some(_) | None => 1.0,
+        }
+    }
+
+    fn entry(&self, agent: AgentId) -> Option<usize> {
+        let node = agent.0.checked_sub(1)?;
+        self.named.get(&node).copied()
+    }
+
+    fn random(&self, agent: AgentId, purpose: Purpose, index: u32) -> Random {
+        Random::keyed(self.seed, agent.0, purpose, index)
+    }
+}

@@ -1,0 +1,121 @@
+//! The same seed is the same log, byte for byte, and a log can be replayed.
+
+use std::path::Path;
+use std::process::Command;
+
+use sim::{LogError, LogFile, LogHeader, LogWriter, Session};
+
+/// The hashes of the logs of the first seeds. They change with what the engine does, and must not
+/// change with the machine: a difference that no change of ours explains is a bug.
+const GOLDEN: &str = "tests/golden/log-hashes.txt";
+
+#[test]
+fn the_same_seed_is_the_same_log_byte_for_byte_on_every_machine() {
+    let mut hashes = String::new();
+    for seed in 0..12 {
+        let log = log_of(seed);
+        assert_eq!(log, log_of(seed), "seed {seed}");
+        let end = log.lines().next_back().unwrap();
+        hashes += &format!("{seed} {end}\n");
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(GOLDEN);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &hashes).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(golden, hashes, "after a change of what engines do, run with UPDATE_GOLDEN=1");
+}
+
+#[test]
+fn a_log_comes_back_as_it_was_written() {
+    let log = LogFile::read(log_of(3).as_bytes()).unwrap();
+    assert_eq!(log.header, header(3));
+    assert!(log.lines.len() > 100);
+}
+
+#[test]
+fn a_log_that_was_cut_off_or_changed_or_is_of_another_version_is_refused_as_that() {
+    let text = log_of(1);
+    let read = |text: &str| LogFile::read(text.as_bytes()).unwrap_err();
+    let half = &text[..text.len() / 2];
+    assert!(matches!(read(half), LogError::Truncated { lines } if lines == half.lines().count()));
+    let first = text.lines().next().unwrap();
+    assert!(matches!(read(first), LogError::Truncated { lines: 1 }));
+    assert!(matches!(read(""), LogError::NoLog));
+    assert!(matches!(read("hello\n"), LogError::NoLog));
+    let changed = text.replacen("wants", "wishes", 1);
+    assert!(matches!(read(&changed), LogError::Damaged));
+    let other = read(&text.replacen("version=1", "version=9", 1));
+    assert_eq!(other.to_string(), "the log has version 9, and this build replays version 1");
+}
+
+#[test]
+fn a_replay_shows_what_there_is_after_so_many_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let log = log.to_str().unwrap();
+    let (status, _) = simulate(&["--agents", "5", "--tree", "chain", "--log", log]);
+    assert_eq!(status, 0);
+    let (status, begin) = simulate(&["replay", log, "--until", "0"]);
+    assert!(status == 0 && begin.starts_with("after step 0 at 0 ns: 1 of 1 processes"), "{begin}");
+    let (status, middle) = simulate(&["replay", log, "--until", "40"]);
+    assert!(status == 0 && middle.starts_with("after step 40 at "), "{middle}");
+    assert!(middle.contains("agent 1: links ["), "{middle}");
+    let (status, end) = simulate(&["replay", log, "--until", "1000000"]);
+    assert!(status == 0 && end.contains(": 0 of 6 processes run"), "{end}");
+}
+
+#[test]
+fn a_log_of_another_run_is_noticed_with_the_line_that_differs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let mut text = Vec::new();
+    let mut writer = LogWriter::new(&mut text, &header(1));
+    writer.line("0 0 ns something else");
+    writer.finish().unwrap();
+    std::fs::write(&path, text).unwrap();
+    let (status, words) = simulate(&["replay", path.to_str().unwrap(), "--until", "5"]);
+    assert_eq!(status, 1);
+    assert!(words.contains("error: this is another run: the log says\n  0 0 ns something else"));
+    std::fs::write(&path, "convoke-simulation-log version=1 commit=x --seed 1\n").unwrap();
+    let (status, words) = simulate(&["replay", path.to_str().unwrap(), "--until", "5"]);
+    assert_eq!(status, 2);
+    assert!(words.contains("the log was cut off after line 1"), "{words}");
+}
+
+#[test]
+fn a_batch_of_seeds_goes_on_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("next");
+    let state = state.to_str().unwrap();
+    let (status, words) = simulate(&["--seeds", "40", "--minutes", "0", "--state", state]);
+    assert!(status == 0 && words.contains("out of time: 40 left, the next is 0"), "{words}");
+    let (status, words) = simulate(&["--seeds", "40", "--state", state]);
+    assert!(status == 0 && words.contains("seeds 0 to 40 done, 0 failed"), "{words}");
+    let (status, words) = simulate(&["--seeds", "50", "--state", state]);
+    assert!(status == 0 && words.contains("seeds 40 to 50 done, 0 failed"), "{words}");
+    std::fs::write(state, "soon").unwrap();
+    let (status, words) = simulate(&["--seeds", "50", "--state", state]);
+    assert!(status == 2 && words.contains("holds no seed"), "{words}");
+}
+
+fn header(seed: u64) -> LogHeader {
+    LogHeader { commit: None, args: vec!["--seed".into(), seed.to_string()] }
+}
+
+fn log_of(seed: u64) -> String {
+    let mut text = Vec::new();
+    let mut writer = LogWriter::new(&mut text, &header(seed));
+    Session::random(seed).run_logged(&mut |line| writer.line(line)).expect("it works");
+    writer.finish().expect("it works");
+    String::from_utf8(text).expect("it works")
+}
+
+/// The exit status, and all that was said.
+fn simulate(args: &[&str]) -> (i32, String) {
+    #[expect(clippy::disallowed_methods, reason = "a test of a program of ours")]
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_simulate")).args(args).output().expect("it works");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().expect("it works"), String::from_utf8(said).expect("it works"))
+}
