@@ -28,7 +28,7 @@ mod world;
 pub use calibration::{Accept, Calibration, Cpu, HostCosts, LinkCosts, SlowHosts};
 pub use calibration_error::CalibrationError;
 pub use distribution::Distribution;
-pub use fault::{Fault, ShellPlan, When};
+pub use fault::{Fault, ShellPlan, TwinOf, Way, When};
 pub use launch::Launch;
 pub use log_file::{LogError, LogFile, LogHeader, LogWriter};
 pub use random::Random;

@@ -14,8 +14,10 @@ pub(crate) struct Link {
     pub(crate) ends: [ProcessId; 2],
     /// Whether the end has closed the link or has been told that it is down.
     pub(crate) is_closed: [bool; 2],
-    /// Nothing passes any more, and nobody is told.
-    pub(crate) is_cut: bool,
+    /// What is sent to this end does not arrive, and nobody is told.
+    pub(crate) is_deaf: [bool; 2],
+    /// What would have arrived at an end that is deaf, in order.
+    pub(crate) held: [Vec<Held>; 2],
     /// The kernels do not notice either that it is cut.
     pub(crate) is_hushed: bool,
     /// After which silence each end's kernel gives the link up.
@@ -25,11 +27,19 @@ pub(crate) struct Link {
     /// When the wire can take the next message of each end.
     free_at: [Time; 2],
     /// One way.
-    latency: Duration,
+    pub(crate) latency: Duration,
     /// The first grant of credit for output: what may be on its way.
     pub(crate) window: Option<i64>,
     /// Output bytes that the child may still send.
     pub(crate) credit: i64,
+}
+
+/// What waits for a cut to heal.
+pub(crate) enum Held {
+    /// A message.
+    Message(Message),
+    /// The other end has closed the link.
+    Down,
 }
 
 impl Link {
@@ -37,7 +47,8 @@ impl Link {
         Link {
             ends: [parent, child],
             is_closed: [false; 2],
-            is_cut: false,
+            is_deaf: [false; 2],
+            held: [Vec::new(), Vec::new()],
             is_hushed: false,
             timeouts: [HOST_SILENT_MAX; 2],
             gives_up_at: [None; 2],
@@ -46,6 +57,11 @@ impl Link {
             window: None,
             credit: 0,
         }
+    }
+
+    /// Whether something does not arrive, so that the kernels count the time.
+    pub(crate) fn is_hurt(&self) -> bool {
+        self.is_deaf != [false; 2]
     }
 
     /// Which of the ends this process is.

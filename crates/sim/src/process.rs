@@ -1,6 +1,7 @@
 //! An agent's process, or the head's: an engine and what its driver holds for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use engine::{Engine, LinkId, StartId};
 use model::{AgentId, Rank, Time};
@@ -48,6 +49,8 @@ pub(crate) struct Process {
     pub(crate) unaccepted: u32,
     /// When it runs again.
     pub(crate) paused_until: Time,
+    /// How much longer each message takes it than it should.
+    pub(crate) slowed_by: Duration,
     /// The earliest wake-up on its way.
     pub(crate) armed: Option<Time>,
     /// Wake-ups at `last_wake` so far, to notice one that goes on for ever.
@@ -70,6 +73,7 @@ impl Process {
             busy_until: Time::ZERO,
             unaccepted: 0,
             paused_until: Time::ZERO,
+            slowed_by: Duration::ZERO,
             armed: None,
             wakes: 0,
             last_wake: Time::ZERO,

@@ -15,6 +15,7 @@ use crate::launch::Launch;
 use crate::log::Log;
 use crate::report::{Failure, Report};
 use crate::script::Script;
+use crate::shell::HUNG_MAX;
 use crate::world::World;
 
 /// A session to simulate: `Session::of(64).tree("kary:8").tasks(4).script(Script::mpi()).run()`.
@@ -31,6 +32,8 @@ pub struct Session {
     pub(crate) input_bytes: u64,
     /// Tasks that fail do not end the others.
     pub(crate) goes_on: bool,
+    /// Every message is encoded and decoded on its way.
+    pub(crate) encodes: bool,
     /// The session's end at the latest, whatever happens.
     pub(crate) time_max: Duration,
     /// After its parent or the head is gone, an agent is gone within this time.
@@ -68,6 +71,7 @@ impl Session {
             seed: 0,
             faults: Vec::new(),
             input_bytes: 0,
+            encodes: false,
             time_max: Duration::from_secs(600),
             orphan_time_max: Duration::from_secs(2),
             tree: Tree::Binomial,
@@ -191,6 +195,12 @@ impl Session {
         Session { input_bytes, ..self }
     }
 
+    /// Every message is encoded, decoded, and compared with what was sent, on its way.
+    #[must_use]
+    pub fn encoded(self) -> Session {
+        Session { encodes: true, ..self }
+    }
+
     /// Tasks that fail do not end the others.
     #[must_use]
     pub fn on_failure_continue(self) -> Session {
@@ -295,12 +305,22 @@ impl Session {
         let silence = |fault: &Fault| match *fault {
             Fault::Cut(_) if stops => self.link_timeout().max(HOST_SILENT_MAX),
             Fault::Cut(_) => self.link_timeout(),
+            // Where one way is open, a kernel counts from the first thing that it sends.
+            Fault::HalfLost(..) => 2 * self.link_timeout(),
+            Fault::CutFor(_, time) | Fault::Partition(_, time) => {
+                time.min(HOST_SILENT_MAX) + self.link_timeout().max(HOST_SILENT_MAX)
+            }
             Fault::Hush(_) => self.silence_max(),
             Fault::Pause(_, time) => self.silence_max() + time,
+            Fault::Hang(_) => self.silence_max() + HUNG_MAX,
+            Fault::Slow(_, time) | Fault::SlowLink(_, time) => 1_000 * time,
             Fault::Crash(_)
             | Fault::KillKeeper(_)
             | Fault::KillShell(_)
             | Fault::KillTask(_)
+            | Fault::HangShell(_)
+            | Fault::HangTask(..)
+            | Fault::Twin(..)
             | Fault::UserSignal(_)
             | Fault::CloseOutput(_) => Duration::ZERO,
         };

@@ -1,10 +1,15 @@
 //! One run of a remote shell: it takes the gap, then the latency, then its agents exist.
 
+use std::time::Duration;
+
 use engine::StartId;
 use model::AgentId;
 
 use crate::fault::ShellPlan;
 use crate::process::ProcessId;
+
+/// How long an agent may outlive its shell before its keeper kills it.
+pub(crate) const HUNG_MAX: Duration = Duration::from_secs(6);
 
 /// A shell's index in the world.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{ExitStatus, Rank, Signal};
+use model::{ExitStatus, Rank, Signal, Time};
 use wire::Stream;
 
 use crate::script::Step;
@@ -69,6 +69,9 @@ pub(crate) struct Task {
     /// How many fences it has entered.
     pub(crate) fences: usize,
     pub(crate) waits_for: Wait,
+    /// Until when it is stopped, and what is to end it then.
+    pub(crate) stopped_until: Time,
+    pub(crate) pending: Option<Signal>,
     pub(crate) strays: u32,
     pub(crate) ended: Option<ExitStatus>,
     pub(crate) pipes: [Pipe; 2],
@@ -130,6 +133,8 @@ impl Task {
             ignores_term: false,
             fences: 0,
             waits_for: Wait::Turn,
+            stopped_until: Time::ZERO,
+            pending: None,
             strays: 0,
             ended: None,
             pipes: Default::default(),

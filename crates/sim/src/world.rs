@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Engine, Input, LinkId};
-use model::{AgentId, Rank, Time};
+use model::{AgentId, IdSet, Rank, Time};
 use wire::{Message, Stream};
 
 use crate::checker::Checker;
@@ -61,6 +61,8 @@ pub(crate) struct World<'a> {
     checker: Checker,
     /// Faults by step, the next one last.
     step_faults: Vec<(u64, Fault)>,
+    /// Who is apart from all others, and until when.
+    partitions: Vec<(IdSet, Time)>,
     log: Log<'a>,
     kvsname: Rc<str>,
     /// The head's output: when its reader is free, what waits for it, which streams are closed.
@@ -103,6 +105,14 @@ enum Happening {
     ReadTask(ProcessId, Rank, Stream),
     /// The keeper of a dead process kills all that was below.
     Reap(ProcessId),
+    /// The keeper looks whether its agent has outlived its shell.
+    Outlived(ProcessId),
+    /// A task that was stopped goes on.
+    ContinueTask(ProcessId, Rank),
+    /// A link that was cut is whole again.
+    HealLink(LinkId),
+    /// The two ends of a shell that was cut hear of each other again.
+    HealShell(ShellId),
     /// A process must be gone.
     MustBeGone(ProcessId),
     /// Every process must be gone, since the head has ended a while ago.
@@ -169,6 +179,7 @@ impl World<'_> {
             shells: Vec::new(),
             checker: Checker::new(session.n_tasks()),
             step_faults: Vec::new(),
+            partitions: Vec::new(),
             log,
             kvsname,
             reader_free_at: Time::ZERO,
@@ -220,6 +231,10 @@ impl World<'_> {
             Happening::TaskStep(process, rank) => self.task_step(process, rank),
             Happening::ReadTask(process, rank, stream) => self.read_task(process, rank, stream),
             Happening::Reap(process) => self.reap(process),
+            Happening::Outlived(process) => self.outlived(process),
+            Happening::ContinueTask(process, rank) => self.continue_task(process, rank),
+            Happening::HealLink(link) => self.heal_link(link),
+            Happening::HealShell(shell) => self.heal_shell(shell),
             Happening::MustBeGone(process) => self.must_be_gone(process),
             Happening::MustBeEmpty => self.must_be_empty(),
             Happening::MustBeOver => self.must_be_over(),
@@ -239,7 +254,7 @@ impl World<'_> {
     fn work(&mut self, id: ProcessId, begin: Time, work_us: f64) -> Time {
         let process = &mut self.processes[id.0];
         let begin = begin.max(process.busy_until);
-        let done = self.machines.work(process.agent, begin, work_us);
+        let done = self.machines.work(process.agent, begin, work_us) + process.slowed_by;
         process.busy_until = done;
         done
     }

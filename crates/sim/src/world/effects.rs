@@ -76,10 +76,15 @@ impl World<'_> {
 
     fn signal_tasks(&mut self, id: ProcessId, signal: Signal) {
         let status = ExitStatus::Signaled { signal, core: false };
-        let tasks = self.processes[id.0].tasks.iter();
+        let now = self.now;
+        let tasks = self.processes[id.0].tasks.iter_mut();
         let dying: Vec<Rank> = tasks
             .filter(|(_, task)| task.is_running() && task.dies_of(signal))
-            .map(|(&rank, _)| rank)
+            .filter_map(|(&rank, task)| {
+                let is_held = task.stopped_until > now && signal != Signal::KILL;
+                task.pending = task.pending.or(is_held.then_some(signal));
+                (!is_held).then_some(rank)
+            })
             .collect();
         for rank in dying {
             self.end_task(id, rank, status);

@@ -1,13 +1,22 @@
 //! Faults, and what else comes from outside.
 
-use engine::{Input, LinkId};
-use model::{AgentId, ExitStatus, Rank, Signal};
+use std::time::Duration;
+
+use engine::{AgentConfig, Engine, Input, LinkId};
+use model::{AgentId, ExitStatus, IdSet, Rank, Signal, Time};
 use wire::Stream;
 
-use super::World;
-use crate::fault::Fault;
-use crate::process::{End, ProcessId};
+use super::{Happening, World};
+use crate::fault::{Fault, ShellPlan, TwinOf, Way};
+use crate::process::{End, Process, ProcessId};
+use crate::shell::{Shell, ShellId};
 use crate::task::stream_index;
+
+/// Neither end of a link hears anything.
+const BOTH: [bool; 2] = [true; 2];
+
+/// Longer than any session.
+const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
 impl World<'_> {
     /// Lets the faults of this step happen.
@@ -26,9 +35,19 @@ impl World<'_> {
             Fault::KillKeeper(agent) => self.kill_keeper(agent),
             Fault::KillShell(agent) => self.kill_newest_shell(agent),
             Fault::KillTask(rank) => self.kill_task(rank),
-            Fault::Cut(agent) => self.cut(agent, true),
-            Fault::Hush(agent) => self.cut(agent, false),
+            Fault::Cut(agent) => self.cut(agent, BOTH, true).is_some(),
+            Fault::Hush(agent) => self.cut(agent, BOTH, false).is_some(),
+            Fault::CutFor(agent, time) => self.cut_for(agent, time),
+            Fault::Partition(ref agents, time) => self.part(agents, time),
+            Fault::HalfLost(agent, Way::Up) => self.cut(agent, [true, false], true).is_some(),
+            Fault::HalfLost(agent, Way::Down) => self.cut(agent, [false, true], true).is_some(),
+            Fault::SlowLink(agent, time) => self.slow_link(agent, time),
+            Fault::Twin(agent, of) => self.bring_up_twin(agent, of),
             Fault::Pause(agent, time) => self.pause(agent, time),
+            Fault::Hang(agent) => self.pause(agent, FOR_EVER),
+            Fault::Slow(agent, time) => self.slow(agent, time),
+            Fault::HangShell(agent) => self.hang_shell(agent),
+            Fault::HangTask(rank, time) => self.hang_task(rank, time),
             Fault::UserSignal(signal) => self.tell_head(Input::UserSignal(signal)),
             Fault::CloseOutput(stream) => self.close_output(stream),
         };
@@ -55,37 +74,150 @@ impl World<'_> {
         true
     }
 
+    fn newest_shell(&self, agent: AgentId) -> Option<ShellId> {
+        let is_it = |shell: &Shell| shell.agents.contains(&agent) && !shell.is_over;
+        self.shells.iter().rposition(is_it).map(ShellId)
+    }
+
     fn kill_newest_shell(&mut self, agent: AgentId) -> bool {
-        let newest =
-            self.shells.iter().rposition(|shell| shell.agents.contains(&agent) && !shell.is_over);
-        let Some(index) = newest else { return false };
-        self.kill_shell(crate::shell::ShellId(index));
+        let Some(shell) = self.newest_shell(agent) else { return false };
+        self.kill_shell(shell);
         true
     }
 
-    fn kill_task(&mut self, rank: Rank) -> bool {
+    fn hang_shell(&mut self, agent: AgentId) -> bool {
+        let Some(shell) = self.newest_shell(agent) else { return false };
+        self.shells[shell.0].plan = ShellPlan::Hangs;
+        true
+    }
+
+    fn runner_of(&self, rank: Rank) -> Option<ProcessId> {
         let has_it = |index: &usize| {
             let task = self.processes[*index].tasks.get(&rank);
             task.is_some_and(|task| task.is_running())
         };
-        let Some(id) = (0..self.processes.len()).find(has_it).map(ProcessId) else { return false };
+        (0..self.processes.len()).find(has_it).map(ProcessId)
+    }
+
+    fn hang_task(&mut self, rank: Rank, time: Duration) -> bool {
+        let Some(id) = self.runner_of(rank) else { return false };
+        let until = self.now + time;
+        let Some(task) = self.processes[id.0].tasks.get_mut(&rank) else { return false };
+        task.stopped_until = until;
+        self.queue.push(until, Happening::ContinueTask(id, rank));
+        true
+    }
+
+    fn kill_task(&mut self, rank: Rank) -> bool {
+        let Some(id) = self.runner_of(rank) else { return false };
         self.end_task(id, rank, ExitStatus::Signaled { signal: Signal::KILL, core: false });
         true
     }
 
-    fn cut(&mut self, agent: AgentId, is_noticed: bool) -> bool {
-        let Some(id) = self.running(agent) else { return false };
-        let Some(shell) = self.processes[id.0].shell else { return false };
+    /// Cuts the links and the shell between an agent and its spawn parent. Returns which.
+    fn cut(
+        &mut self,
+        agent: AgentId,
+        deaf: [bool; 2],
+        is_noticed: bool,
+    ) -> Option<(Vec<LinkId>, ShellId)> {
+        let id = self.running(agent)?;
+        let shell = self.processes[id.0].shell?;
         self.shells[shell.0].is_cut = true;
-        let cut: Vec<usize> =
-            (0..self.links.len()).filter(|&index| self.links[index].ends[1] == id).collect();
-        for index in cut {
-            self.cut_link(LinkId(index as u64), is_noticed);
+        let cut = self.links_up_of(id);
+        for &link in &cut {
+            self.cut_link(link, deaf, is_noticed);
+        }
+        Some((cut, shell))
+    }
+
+    fn links_up_of(&self, id: ProcessId) -> Vec<LinkId> {
+        let links = self.links.iter().zip(0..);
+        links.filter(|(link, _)| link.ends[1] == id).map(|(_, index)| LinkId(index)).collect()
+    }
+
+    fn cut_for(&mut self, agent: AgentId, time: Duration) -> bool {
+        let Some((links, shell)) = self.cut(agent, BOTH, true) else { return false };
+        let heals_at = self.now + time;
+        for link in links {
+            self.queue.push(heals_at, Happening::HealLink(link));
+        }
+        self.queue.push(heals_at, Happening::HealShell(shell));
+        true
+    }
+
+    /// Cuts everything between these agents and all others.
+    fn part(&mut self, agents: &IdSet, time: Duration) -> bool {
+        let heals_at = self.now + time;
+        self.partitions.push((agents.clone(), heals_at));
+        for index in 0..self.links.len() {
+            let [parent, child] = self.links[index].ends.map(|id| self.processes[id.0].agent);
+            if agents.contains(parent.0) != agents.contains(child.0) {
+                let link = LinkId(index as u64);
+                self.cut_link(link, BOTH, true);
+                self.queue.push(heals_at, Happening::HealLink(link));
+            }
+        }
+        for index in 0..self.shells.len() {
+            let shell = &mut self.shells[index];
+            let (by, first) = (self.processes[shell.by.0].agent, shell.agents[0]);
+            if agents.contains(by.0) != agents.contains(first.0) {
+                shell.is_cut = true;
+                self.queue.push(heals_at, Happening::HealShell(ShellId(index)));
+            }
         }
         true
     }
 
-    fn pause(&mut self, agent: AgentId, time: std::time::Duration) -> bool {
+    /// Until when a partition is between two agents, if one is.
+    pub(super) fn apart_until(&self, one: AgentId, other: AgentId) -> Option<Time> {
+        let is_between = |agents: &IdSet| agents.contains(one.0) != agents.contains(other.0);
+        let until = self.partitions.iter().filter(|(agents, _)| is_between(agents));
+        until.map(|&(_, until)| until).filter(|&until| until > self.now).max()
+    }
+
+    fn slow_link(&mut self, agent: AgentId, time: Duration) -> bool {
+        let Some(id) = self.running(agent) else { return false };
+        for link in self.links_up_of(id) {
+            self.links[crate::link::index(link)].latency += time;
+        }
+        true
+    }
+
+    fn slow(&mut self, agent: AgentId, time: Duration) -> bool {
+        let Some(id) = self.running(agent) else { return false };
+        self.processes[id.0].slowed_by = time;
+        true
+    }
+
+    /// A second process of an agent calls the parent of the first. Its own shell is gone: it is
+    /// what a start that counts as failed has left behind.
+    fn bring_up_twin(&mut self, agent: AgentId, of: TwinOf) -> bool {
+        let newest = self.shells.iter().rfind(|shell| shell.agents.contains(&agent));
+        let Some(&Shell { by, attempt, start, .. }) = newest else { return false };
+        let attempt = match of {
+            TwinOf::Newest => attempt,
+            TwinOf::Earlier => attempt.saturating_sub(1),
+        };
+        let (shell, id) = (ShellId(self.shells.len()), ProcessId(self.processes.len()));
+        self.shells.push(Shell {
+            start,
+            by,
+            agents: vec![agent],
+            attempt,
+            plan: ShellPlan::Works,
+            started: vec![id],
+            is_over: true,
+            is_cut: self.apart_until(self.processes[by.0].agent, agent).is_some(),
+        });
+        let config: AgentConfig = self.agent_config(shell, agent, id);
+        self.add_process(Process::new(agent, Engine::agent(self.now, config), Some(shell)));
+        let link = self.machines.link_latency(agent);
+        self.after(link, Happening::Call(id, 0));
+        true
+    }
+
+    fn pause(&mut self, agent: AgentId, time: Duration) -> bool {
         let Some(id) = self.running(agent) else { return false };
         self.processes[id.0].paused_until = self.now + time;
         true

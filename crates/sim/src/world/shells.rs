@@ -10,10 +10,13 @@ use super::{Happening, LOCAL_TIME, ShellEnd, World};
 use crate::calibration::{Accept, Cpu};
 use crate::fault::ShellPlan;
 use crate::process::{End, Process, ProcessId};
-use crate::shell::{Shell, ShellId};
+use crate::shell::{HUNG_MAX, Shell, ShellId};
 
 /// How long a system call takes to find that nobody answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a shell that reaches nobody takes until it tries again.
+const CALL_AGAIN: Duration = Duration::from_secs(1);
 
 /// With what ssh ends when a signal ended what it ran.
 const SSH_FAILED: u8 = 255;
@@ -31,6 +34,10 @@ impl World<'_> {
         let plan = self.session.shell_plan(first, start.attempt);
         self.checker.report.shells += 1;
         let shell = ShellId(self.shells.len());
+        let apart_until = self.apart_until(self.processes[id.0].agent, first);
+        if let Some(time) = apart_until {
+            self.queue.push(time, Happening::HealShell(shell));
+        }
         self.shells.push(Shell {
             start: start.start,
             by: id,
@@ -39,7 +46,7 @@ impl World<'_> {
             plan,
             started: Vec::new(),
             is_over: false,
-            is_cut: false,
+            is_cut: apart_until.is_some(),
         });
         if self.processes[id.0].shells.insert(start.start, shell).is_some() {
             self.checker.violate(format!("{:?} was used twice", start.start));
@@ -74,6 +81,9 @@ impl World<'_> {
         let shell = &self.shells[id.0];
         if shell.is_over || !self.processes[shell.by.0].is_running() {
             return;
+        }
+        if shell.is_cut {
+            return self.after(CALL_AGAIN, Happening::ShellReady(id));
         }
         match shell.plan {
             ShellPlan::Works | ShellPlan::Slow(_) => self.bring_up(id, true),
@@ -111,7 +121,12 @@ impl World<'_> {
         }
     }
 
-    fn agent_config(&self, id: ShellId, agent: AgentId, process: ProcessId) -> AgentConfig {
+    pub(super) fn agent_config(
+        &self,
+        id: ShellId,
+        agent: AgentId,
+        process: ProcessId,
+    ) -> AgentConfig {
         let shell = &self.shells[id.0];
         AgentConfig {
             agent,
@@ -192,6 +207,7 @@ impl World<'_> {
             if !is_cut {
                 let gone = Happening::Input(process, Input::ShellGone);
                 self.after(link, gone);
+                self.after(link + HUNG_MAX, Happening::Outlived(process));
             }
             self.after(self.session.orphan_time(), Happening::MustBeGone(process));
         }
@@ -237,6 +253,27 @@ impl World<'_> {
     /// The keeper of a killed agent kills what was below.
     pub(super) fn reap(&mut self, id: ProcessId) {
         self.kill_all_tasks(id);
+    }
+
+    /// The keeper of an agent whose shell is gone has waited long enough for its end.
+    pub(super) fn outlived(&mut self, id: ProcessId) {
+        if self.processes[id.0].is_running() {
+            self.end_process(id, End::Crash);
+        }
+    }
+
+    /// Whatever ended at one end of a shell while it was cut is heard of at the other.
+    pub(super) fn heal_shell(&mut self, id: ShellId) {
+        let shell = &mut self.shells[id.0];
+        shell.is_cut = false;
+        let started = &self.shells[id.0].started;
+        let all_ended = started.iter().all(|process| !self.processes[process.0].is_running());
+        if self.shells[id.0].is_over {
+            self.tell_started(id);
+        } else if all_ended && !started.is_empty() {
+            let (kind, status) = (ShellFailureKind::Other, ExitStatus::Exited(SSH_FAILED));
+            self.end_shell(id, LOCAL_TIME, ShellEnd { kind, status, words: "" });
+        }
     }
 
     /// The shell that started a process ends with it, and its parent sees that.
