@@ -1,6 +1,6 @@
 //! What must hold after everything that happens, and the counts that tests ask for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use model::Rank;
@@ -16,6 +16,8 @@ pub(crate) struct Checker {
     pub(crate) report: Report,
     pub(crate) violations: Vec<String>,
     n_tasks: u32,
+    /// Tasks that were created, wherever.
+    pub(crate) launched: BTreeSet<Rank>,
     /// How many tasks have entered the fence of each number.
     entered: Vec<u32>,
     /// How many tasks have ended after so many fences, so that later ones do not wait for them.

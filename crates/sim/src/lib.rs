@@ -18,6 +18,7 @@ mod process;
 mod queue;
 mod random;
 mod random_session;
+mod reference;
 mod report;
 mod script;
 mod session;

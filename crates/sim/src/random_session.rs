@@ -122,6 +122,7 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
         (0..random.below(4)).map(|_| random_fault(random, n, n_tasks)).collect();
     // While the user has stopped the front end, silence tells nothing.
     let stops = faults.contains(&Fault::UserSignal(Signal::TSTP));
+    let cuts = faults.iter().any(never_heals);
     let step = random.below(FAULT_STEP_MAX);
     let are_at_once = random.once_in(4);
     for fault in faults {
@@ -130,12 +131,18 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
             0 => When::At(Duration::from_millis(random.below(20_000))),
             _ => When::Step(random.below(FAULT_STEP_MAX)),
         };
-        let is_silent = matches!(fault, Fault::Hush(_) | Fault::Hang(_));
-        if !(stops && is_silent) {
+        // No one can end an agent that hangs on a host that nobody reaches any more.
+        let hushes = stops && matches!(fault, Fault::Hush(_));
+        let is_out_of_reach = hushes || (stops || cuts) && matches!(fault, Fault::Hang(_));
+        if !is_out_of_reach {
             session = session.fault(when, fault);
         }
     }
     session
+}
+
+fn never_heals(fault: &Fault) -> bool {
+    matches!(fault, Fault::Cut(_) | Fault::Hush(_) | Fault::HalfLost(..))
 }
 
 fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {

@@ -13,6 +13,7 @@ use crate::distribution::Distribution;
 use crate::fault::{Fault, ShellPlan, When};
 use crate::launch::Launch;
 use crate::log::Log;
+use crate::reference::Reference;
 use crate::report::{Failure, Report};
 use crate::script::Script;
 use crate::shell::HUNG_MAX;
@@ -296,6 +297,10 @@ impl Session {
     /// describes what is there then.
     pub fn state_after(&self, steps: u64, sink: &mut dyn FnMut(&str)) -> String {
         World::state_after(self, steps, Log::All(sink))
+    }
+
+    pub(crate) fn reference(&self) -> Reference {
+        Reference::new(self.n, self.timeout, self.grace)
     }
 
     /// Within which time an agent with nobody above it is gone: longer where only silence tells.

@@ -14,6 +14,7 @@ macro_rules! log {
     };
 }
 
+mod compare;
 mod effects;
 mod faults;
 mod finish;
@@ -36,6 +37,7 @@ use crate::log::{Log, kind_hash};
 use crate::machines::Machines;
 use crate::process::{Process, ProcessId};
 use crate::queue::Queue;
+use crate::reference::Reference;
 use crate::report::{Failure, Report};
 use crate::session::Session;
 use crate::shell::{Shell, ShellId};
@@ -59,6 +61,11 @@ pub(crate) struct World<'a> {
     links: Vec<Link>,
     shells: Vec<Shell>,
     checker: Checker,
+    reference: Reference,
+    /// Agents that something has hurt.
+    hurt: IdSet,
+    /// Agents that ended while tasks of theirs ran.
+    cut_short: IdSet,
     /// Faults by step, the next one last.
     step_faults: Vec<(u64, Fault)>,
     /// Who is apart from all others, and until when.
@@ -178,6 +185,9 @@ impl World<'_> {
             links: Vec::new(),
             shells: Vec::new(),
             checker: Checker::new(session.n_tasks()),
+            reference: session.reference(),
+            hurt: IdSet::new(),
+            cut_short: IdSet::new(),
             step_faults: Vec::new(),
             partitions: Vec::new(),
             log,
@@ -302,14 +312,15 @@ impl World<'_> {
 
     /// Performs all that an engine wants, and comes back when it wants.
     fn drain(&mut self, id: ProcessId) {
-        while let Some(effect) = self.processes[id.0].engine.poll_effect() {
-            self.perform(id, effect);
-        }
         while let Some(event) = self.processes[id.0].engine.poll_event() {
             log!(self, "agent {} tells {event:?}", self.processes[id.0].agent);
             if id == ProcessId::HEAD {
+                self.compare(&event);
                 self.checker.report.events.push((self.now, event));
             }
+        }
+        while let Some(effect) = self.processes[id.0].engine.poll_effect() {
+            self.perform(id, effect);
         }
         self.arm(id);
     }

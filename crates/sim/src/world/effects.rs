@@ -1,7 +1,7 @@
 //! Performing what engines want.
 
 use engine::{Effect, Input, Spawn};
-use model::{ExitStatus, JobId, Rank, Signal};
+use model::{AgentId, ExitStatus, JobId, Rank, Signal};
 use wire::{JobFault, Stream};
 
 use super::{Happening, World};
@@ -60,12 +60,14 @@ impl World<'_> {
             let result = Err((errno, "execve".into()));
             return self.tell_soon(id, Input::Spawned { job, rank, result });
         }
+        self.checker.violations.extend(self.reference.on_spawn());
+        if !self.checker.launched.insert(rank) {
+            self.checker.violate(format!("rank {rank} was launched twice"));
+        }
         let script = self.session.script_of(rank).steps();
         let kvsname = self.kvsname.clone();
         let task = Task::new(rank, self.session.n_tasks(), kvsname, script, spawn.stdin);
-        if self.processes[id.0].tasks.insert(rank, task).is_some() {
-            self.checker.violate(format!("rank {rank} was launched twice"));
-        }
+        self.processes[id.0].tasks.insert(rank, task);
         let &Cpu { spawn_us, exec_us, .. } = self.machines.cpu();
         let spawned = self.work(id, self.now, spawn_us);
         let runs = self.machines.work(self.processes[id.0].agent, spawned, exec_us);
@@ -175,6 +177,9 @@ impl World<'_> {
     /// The head stops itself; the user lets it go on after a while.
     fn suspend(&mut self, id: ProcessId) {
         const SUSPENDED: std::time::Duration = std::time::Duration::from_secs(30);
+        // Agents that call meanwhile find that nobody answers.
+        self.hurt.insert(AgentId::HEAD.0);
+        self.reference.on_late();
         self.processes[id.0].paused_until = self.now + SUSPENDED;
         self.after(SUSPENDED, Happening::Input(id, Input::Resumed));
     }

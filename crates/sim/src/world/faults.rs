@@ -15,6 +15,9 @@ use crate::task::stream_index;
 /// Neither end of a link hears anything.
 const BOTH: [bool; 2] = [true; 2];
 
+/// After which time a twin hears that its shell is gone.
+const TWIN_TIME: Duration = Duration::from_secs(1);
+
 /// Longer than any session.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
@@ -48,10 +51,27 @@ impl World<'_> {
             Fault::Slow(agent, time) => self.slow(agent, time),
             Fault::HangShell(agent) => self.hang_shell(agent),
             Fault::HangTask(rank, time) => self.hang_task(rank, time),
-            Fault::UserSignal(signal) => self.tell_head(Input::UserSignal(signal)),
+            Fault::UserSignal(signal) => {
+                self.reference.on_user_signal(self.now, signal);
+                self.tell_head(Input::UserSignal(signal))
+            }
             Fault::CloseOutput(stream) => self.close_output(stream),
         };
-        self.checker.report.faults_struck += u32::from(has_struck);
+        if has_struck {
+            self.checker.report.faults_struck += 1;
+            self.hurt = self.hurt.union(&fault.hurts());
+            self.hurt_companions();
+        }
+    }
+
+    /// Agents that one shell has started live by it together.
+    fn hurt_companions(&mut self) {
+        let hurt = &mut self.hurt;
+        for shell in self.shells.iter().filter(|shell| shell.agents.len() > 1) {
+            if shell.agents.iter().any(|agent| hurt.contains(agent.0)) {
+                shell.agents.iter().for_each(|agent| _ = hurt.insert(agent.0));
+            }
+        }
     }
 
     fn running(&self, agent: AgentId) -> Option<ProcessId> {
@@ -214,17 +234,22 @@ impl World<'_> {
         self.add_process(Process::new(agent, Engine::agent(self.now, config), Some(shell)));
         let link = self.machines.link_latency(agent);
         self.after(link, Happening::Call(id, 0));
+        self.after(TWIN_TIME, Happening::HealShell(shell));
         true
     }
 
     fn pause(&mut self, agent: AgentId, time: Duration) -> bool {
         let Some(id) = self.running(agent) else { return false };
         self.processes[id.0].paused_until = self.now + time;
+        if id == ProcessId::HEAD {
+            self.reference.on_late();
+        }
         true
     }
 
     fn close_output(&mut self, stream: Stream) -> bool {
         self.closed_outputs[stream_index(stream)] = true;
+        self.reference.on_output_closed(self.now);
         self.tell_head(Input::OutputClosed(stream))
     }
 

@@ -45,6 +45,7 @@ impl World<'_> {
         if self.checker.violations.is_empty() {
             self.check_output();
             self.check_code();
+            self.check_told();
             self.check_innocence();
         }
         let hash = self.checker.hash();

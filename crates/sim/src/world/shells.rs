@@ -11,6 +11,7 @@ use crate::calibration::{Accept, Cpu};
 use crate::fault::ShellPlan;
 use crate::process::{End, Process, ProcessId};
 use crate::shell::{HUNG_MAX, Shell, ShellId};
+use crate::task::Task;
 
 /// How long a system call takes to find that nobody answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -230,6 +231,9 @@ impl World<'_> {
     pub(super) fn end_process(&mut self, id: ProcessId, end: End) {
         let process = &mut self.processes[id.0];
         process.end = Some(end);
+        if process.tasks.values().any(Task::is_running) {
+            self.cut_short.insert(process.agent.0);
+        }
         self.running -= 1;
         log!(self, "agent {} ends: {end:?}", self.processes[id.0].agent);
         self.checker.report.empty_at = self.now;
@@ -297,6 +301,7 @@ impl World<'_> {
     }
 
     fn end_head(&mut self, end: End) {
+        self.compare_status(end);
         let report = &mut self.checker.report;
         report.ended_at = Some(self.now);
         report.code = match end {

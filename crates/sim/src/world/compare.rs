@@ -1,0 +1,53 @@
+//! Comparing what the head says with the reference.
+
+use model::{AgentId, IdSet};
+use proto::Event;
+
+use super::World;
+use crate::fault::ShellPlan;
+use crate::process::{End, ProcessId};
+use crate::reference::Truth;
+
+impl World<'_> {
+    /// Compares what the head tells.
+    pub(super) fn compare(&mut self, event: &Event) {
+        let World { shells, processes, links, hurt, session, checker, reference, now, .. } = self;
+        let truth = |agent: AgentId| {
+            let runs = shells.iter().rev().filter(|shell| shell.agents.contains(&agent));
+            let parent = runs.clone().next().map(|shell| processes[shell.by.0].agent);
+            let is_hurt = |agent: AgentId| hurt.contains(agent.0);
+            Truth {
+                was_linked: links.iter().any(|link| processes[link.ends[1].0].agent == agent),
+                was_welcomed: checker.report.welcomes.contains_key(&agent),
+                was_hurt: is_hurt(agent)
+                    || parent.is_some_and(is_hurt)
+                    || !session.shells_last()
+                        && runs.clone().any(|shell| shell.plan == ShellPlan::EndsEarly),
+            }
+        };
+        let wrong = reference.on_event(*now, event, truth);
+        self.checker.violations.extend(wrong);
+    }
+
+    /// Compares the exit status.
+    pub(super) fn compare_status(&mut self, end: End) {
+        let wrong = match end {
+            End::Exit(code) => self.reference.on_exit(self.now, code, true),
+            End::Abandon(code) => self.reference.on_exit(self.now, code, false),
+            End::Crash => None,
+        };
+        self.checker.violations.extend(wrong);
+    }
+
+    /// Every agent that ended while its tasks ran is named, unless the head was killed.
+    pub(super) fn check_told(&mut self) {
+        let Some(End::Exit(_)) = self.processes[ProcessId::HEAD.0].end else { return };
+        let outcome = self.processes[ProcessId::HEAD.0].engine.outcome();
+        let lost = outcome.losses.iter().map(|loss| &loss.agents);
+        let told = lost.fold(outcome.incomplete.clone(), |told, agents| told.union(agents));
+        let untold: IdSet = self.cut_short.difference(&told);
+        if !untold.is_empty() {
+            self.checker.violate(format!("agents {untold} ended before their tasks, untold"));
+        }
+    }
+}
