@@ -1,10 +1,11 @@
-//! Output: lines of many tasks, whole and in full; and much of a single one.
+//! Output: lines of many tasks, whole and in full; and much of a single one. Our links are encrypted,
+//! those of the peers are not, so the floor encrypts too.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use testbed::clock;
 use testkit::FloodLine;
 
@@ -14,7 +15,7 @@ use crate::report::{Bar, Measured, Report, Row};
 use crate::run::Running;
 use crate::tools::Tools;
 use crate::turns::Turns;
-use crate::{processes, run};
+use crate::{processes, run, sealed};
 
 use Launcher::{Convoke, Floor, Hydra4, Hydra5};
 
@@ -60,7 +61,7 @@ fn flood(tools: &Tools, report: &mut Report, mode: &str, buffered: &str) {
         title: format!("{title}: whole command"),
         ours: turns.seconds(Convoke, 0),
         other: Some((hydra.to_string(), time)),
-        floor: Some(("pipes in C".to_owned(), turns.seconds(Floor, 0))),
+        floor: Some(("encrypted pipes".to_owned(), turns.seconds(Floor, 0))),
         bar: Bar::RatioAtMost(1.0),
     });
     report.add(Row {
@@ -97,7 +98,7 @@ fn single_task(tools: &Tools, report: &mut Report) {
         title,
         ours: rate(Convoke),
         other: Some((hydra.to_string(), of_hydra)),
-        floor: Some(("pipe in C".to_owned(), rate(Floor))),
+        floor: Some(("encrypted pipe".to_owned(), rate(Floor))),
         bar: Bar::RatioAtLeast(1.0),
     });
 }
@@ -158,8 +159,8 @@ fn command(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Command> {
     match who {
         Convoke | Hydra4 | Hydra5 => tools.command(who, job),
         Floor => {
-            let mut command = Command::new(tools.floor("pipes"));
-            command.arg(job.hosts.to_string()).args(&job.program);
+            let mut command = Command::new(std::env::current_exe().context("find this program")?);
+            command.args([sealed::HEAD, &job.hosts.to_string()]).args(&job.program);
             Ok(command)
         }
     }

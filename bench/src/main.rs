@@ -8,6 +8,7 @@
 mod io;
 mod launch;
 mod memory;
+mod model;
 mod namespaces;
 mod pmi;
 
@@ -19,6 +20,7 @@ mod quantity;
 mod quiet;
 mod report;
 mod run;
+mod sealed;
 mod settings;
 mod tools;
 mod turns;
@@ -32,7 +34,7 @@ use crate::settings::Settings;
 use crate::tools::Tools;
 
 const USAGE: &str = "\
-usage: bench launch|pmi|io|memory [--quick] [--only TEXT]
+usage: bench launch|pmi|io|memory|model [--quick] [--only TEXT]
   --quick      fewer and smaller runs
   --only TEXT  only rows whose title contains TEXT; the table in bench/results stays as it is";
 
@@ -50,12 +52,18 @@ fn run() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let Some((name, options)) = words.split_first() else { bail!("no benchmark named\n{USAGE}") };
+    match *name {
+        sealed::HEAD => return sealed::run_head(options),
+        sealed::AGENT => return sealed::run_agent(options),
+        _ => {}
+    }
     let settings = Settings::parse(options)?;
     let measure: fn(&Tools, &mut Report) -> anyhow::Result<()> = match *name {
         "launch" => launch::measure,
         "pmi" => pmi::measure,
         "io" => io::measure,
         "memory" => memory::measure,
+        "model" => self::model::measure,
         other => bail!("no benchmark `{other}`\n{USAGE}"),
     };
     let tools = Tools::find()?;

@@ -20,6 +20,8 @@ pub(crate) enum Bar {
     RatioAtMost(f64),
     /// Ours is at least so much of what it is compared with.
     RatioAtLeast(f64),
+    /// Ours differs from what it is compared with by at most this part of it.
+    Within(f64),
     /// Ours is at most this.
     AtMost(Quantity),
     /// Nothing: the row informs.
@@ -144,7 +146,7 @@ impl Row {
 
     /// What to say of a bar that the floor itself does not meet.
     fn beside_floor(&self) -> Option<String> {
-        let (_, floor) = self.floor.as_ref()?;
+        let (_, floor) = self.floor.as_ref().filter(|_| !matches!(self.bar, Bar::Within(_)))?;
         let ratio = ratio(&self.ours, floor)?;
         (self.is_met_by(floor) == Some(false))
             .then(|| format!("the floor forbids it: {ratio:.2} of the floor"))
@@ -158,6 +160,7 @@ impl Row {
             Bar::AtMost(most) => measured.as_ref().ok().map(|ours| ours.value <= most.value),
             Bar::RatioAtMost(most) => of_other().map(|ratio| ratio <= most),
             Bar::RatioAtLeast(least) => of_other().map(|ratio| ratio >= least),
+            Bar::Within(part) => of_other().map(|ratio| (ratio - 1.0).abs() <= part),
         }
     }
 }
@@ -173,6 +176,7 @@ impl std::fmt::Display for Bar {
         match self {
             Bar::RatioAtMost(most) => write!(f, "≤ {most}"),
             Bar::RatioAtLeast(least) => write!(f, "≥ {least}"),
+            Bar::Within(part) => write!(f, "1 ± {part}"),
             Bar::AtMost(most) => write!(f, "≤ {most}"),
             Bar::None => f.write_str("–"),
         }

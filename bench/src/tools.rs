@@ -72,7 +72,7 @@ impl Tools {
 
     fn compile_floors(&self) -> anyhow::Result<()> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("floors");
-        for name in ["tree", "spawn", "pmi", "pipes", "task"] {
+        for name in ["tree", "spawn", "pmi", "task"] {
             let mut compile = Command::new("cc");
             compile.args(["-O2", "-Wall", "-static", "-o"]).arg(self.floor(name));
             compile.arg(sources.join(format!("{name}.c")));

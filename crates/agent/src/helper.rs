@@ -1,7 +1,6 @@
 //! One bootstrap command that runs.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bootstrap::{Bootstrapper, Tail, diagnose};
@@ -29,7 +28,6 @@ pub(crate) struct Helper {
     bootstrapper: Bootstrapper,
     /// Open as long as the agent shall live.
     stdin: Option<Outgoing>,
-    stdout: Option<Watched>,
     stderr: Option<Watched>,
     tail: Tail,
     /// Set once it was told to end: when to kill it.
@@ -45,12 +43,8 @@ impl Helper {
         helper: bootstrap::Helper,
     ) -> io::Result<Helper> {
         let source = |part| Source::Helper(start, part);
-        let watch = |fd: OwnedFd, part| {
-            let mut watched = Watched::new(fd, source(part));
-            watched.wait_for(&reactor.poller, Some(Interest::READ)).map(|()| watched)
-        };
-        let stdout = Some(watch(helper.stdout, HelperPart::Stdout)?);
-        let stderr = Some(watch(helper.stderr, HelperPart::Stderr)?);
+        let mut stderr = Watched::new(helper.stderr, source(HelperPart::Stderr));
+        stderr.wait_for(&reactor.poller, Some(Interest::READ))?;
         let stdin = match helper.stdin {
             Some(fd) => {
                 let mut stdin =
@@ -63,7 +57,8 @@ impl Helper {
         };
         let pid = helper.child.pid;
         let tail = Tail::default();
-        Ok(Helper { start, pid, bootstrapper, stdin, stdout, stderr, tail, kill_at: None })
+        let stderr = Some(stderr);
+        Ok(Helper { start, pid, bootstrapper, stdin, stderr, tail, kill_at: None })
     }
 
     /// Its process number.
@@ -95,7 +90,6 @@ impl Helper {
     pub(crate) fn on_ready(&mut self, reactor: &mut Reactor, part: HelperPart, ready: Ready) {
         match part {
             HelperPart::Stdin => self.on_stdin(reactor, ready),
-            HelperPart::Stdout => self.on_stdout(reactor),
             HelperPart::Stderr => {
                 self.on_stderr(reactor);
             }
@@ -129,14 +123,6 @@ impl Helper {
         let Some(stdin) = &mut self.stdin else { return };
         if ready.hangup || stdin.flush(&reactor.poller).is_err() {
             self.stdin = None;
-        }
-    }
-
-    fn on_stdout(&mut self, reactor: &mut Reactor) {
-        let Some(stdout) = &self.stdout else { return };
-        match reactor.read_shared(stdout) {
-            Ok(Shared::Data(_) | Shared::WouldBlock) => {}
-            Ok(Shared::Eof) | Err(_) => self.stdout = None,
         }
     }
 

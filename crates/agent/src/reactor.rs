@@ -106,13 +106,13 @@ impl Reactor {
         })
     }
 
-    /// Makes a small buffer at the first read, and the largest one after a read that filled it:
-    /// most agents never see much at once, and the kernel's pages for it cost them start-up time.
+    /// Makes a small buffer at the first read, and a larger one after each read that filled it: most
+    /// agents never see much at once, and the kernel's pages for it cost them start-up time.
     fn make_buffer(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = vec![0; FIRST_READ_BYTES];
         } else if self.was_filled {
-            self.buffer.resize(READ_BYTES, 0);
+            self.buffer.resize((4 * self.buffer.len()).min(READ_BYTES), 0);
         }
     }
 }

@@ -35,8 +35,6 @@ pub(crate) enum Source {
 pub(crate) enum HelperPart {
     /// It takes its boot line.
     Stdin,
-    /// What its side prints, which is noise.
-    Stdout,
     /// Its complaints.
     Stderr,
 }
@@ -69,7 +67,6 @@ impl Source {
             Source::UserOutput(Stream::Stderr) => (6, 0),
             Source::Link(link) => (7, link.0),
             Source::Helper(start, HelperPart::Stdin) => (9, start.0),
-            Source::Helper(start, HelperPart::Stdout) => (10, start.0),
             Source::Helper(start, HelperPart::Stderr) => (11, start.0),
             Source::Task(job, rank, TaskPart::Stdin) => (13, task_id(job, rank)),
             Source::Task(job, rank, TaskPart::Output(Stream::Stdout)) => (14, task_id(job, rank)),
@@ -94,7 +91,6 @@ impl Source {
             6 => Source::UserOutput(Stream::Stderr),
             7 => Source::Link(LinkId(id)),
             9 => helper(HelperPart::Stdin),
-            10 => helper(HelperPart::Stdout),
             11 => helper(HelperPart::Stderr),
             13 => task(TaskPart::Stdin),
             14 => task(TaskPart::Output(Stream::Stdout)),

@@ -1,7 +1,9 @@
 //! Runs a bootstrap command as a helper: in a session of its own, so that `^C` at the terminal
-//! does not reach it, and with three pipes.
+//! does not reach it, and with two pipes. What it prints goes nowhere: only login shells print, and
+//! a pipe would cost a descriptor and turns of the loop for every agent's whole life.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -23,8 +25,6 @@ pub struct Helper {
     pub stdin: Option<OwnedFd>,
     /// What is to be written to `stdin` yet, once there is room; nearly always nothing.
     pub unsent: Vec<u8>,
-    /// Read it all along: login shells print there, and a full pipe would stop them.
-    pub stdout: OwnedFd,
     /// Read it all along; what it says is for [`diagnose`](fn@crate::diagnose).
     pub stderr: OwnedFd,
 }
@@ -78,11 +78,8 @@ pub fn start(command: &Command, descriptors_max: Option<u64>) -> Result<Helper, 
         argv.iter().map(CString::as_c_str).collect(),
         env.iter().map(CString::as_c_str).collect(),
     );
-    spec.fds = [
-        Some(pipes.stdin.as_fd()),
-        Some(pipes.stdout.write.as_fd()),
-        Some(pipes.stderr.write.as_fd()),
-    ];
+    spec.fds =
+        [Some(pipes.stdin.as_fd()), Some(pipes.stdout.as_fd()), Some(pipes.stderr.write.as_fd())];
     spec.new_session = true;
     spec.descriptors_max = descriptors_max;
     spec.parent_death_signal = Some(Signal::TERM); // a local agent then ends in good order
@@ -91,7 +88,6 @@ pub fn start(command: &Command, descriptors_max: Option<u64>) -> Result<Helper, 
         child,
         stdin: pipes.to_stdin,
         unsent: command.stdin.clone().unwrap_or_default(),
-        stdout: pipes.stdout.read,
         stderr: pipes.stderr.read,
     };
     helper.send();
@@ -116,22 +112,21 @@ impl Helper {
 struct Pipes {
     stdin: OwnedFd,
     to_stdin: Option<OwnedFd>,
-    stdout: Pipe,
+    stdout: OwnedFd,
     stderr: Pipe,
 }
 
 impl Pipes {
     fn new(with_stdin: bool) -> io::Result<Pipes> {
-        let (stdout, stderr) = (stream::pipe()?, stream::pipe()?);
-        stream::set_nonblocking(&stdout.read)?;
+        let stderr = stream::pipe()?;
         stream::set_nonblocking(&stderr.read)?;
+        let null = OwnedFd::from(File::options().read(true).write(true).open("/dev/null")?);
         if !with_stdin {
-            let stdin = std::fs::File::open("/dev/null")?.into();
-            return Ok(Pipes { stdin, to_stdin: None, stdout, stderr });
+            return Ok(Pipes { stdin: null.try_clone()?, to_stdin: None, stdout: null, stderr });
         }
         let stdin = stream::pipe()?;
         stream::set_nonblocking(&stdin.write)?;
-        Ok(Pipes { stdin: stdin.read, to_stdin: Some(stdin.write), stdout, stderr })
+        Ok(Pipes { stdin: stdin.read, to_stdin: Some(stdin.write), stdout: null, stderr })
     }
 }
 

@@ -47,11 +47,11 @@ fn every_login_shell_starts_the_agent_and_passes_it_the_boot_line() {
     let dir = tempfile::tempdir().unwrap();
     let agent = program(dir.path(), "my agent's", "echo \"$# $1\"; head -n 1; exit 5");
     for shell in installed_shells() {
-        let template = format!("sh -c '{shell} -c \"$1\"' {{host}} {{cmd}}");
+        let template = format!("sh -c '{shell} -c \"$1\" >&2' {{host}} {{cmd}}");
         let shell = Bootstrapper::Shell(ShellTemplate::parse(&template).unwrap());
         let mut helper = run(&shell, &agent, b"payload");
         assert!(helper.unsent.is_empty());
-        let output = read_to_end(&helper.stdout);
+        let output = read_to_end(&helper.stderr);
         assert!(output.starts_with("1 __agent\n"), "{template}: {output}");
         let boot = BootReader::new().push(output.as_bytes()).unwrap().unwrap();
         assert_eq!(boot.payload, b"payload");
@@ -63,16 +63,24 @@ fn every_login_shell_starts_the_agent_and_passes_it_the_boot_line() {
 #[test]
 fn a_helper_has_a_session_of_its_own_and_keeps_its_standard_input() {
     let dir = tempfile::tempdir().unwrap();
-    let script = "read -r line < /proc/self/stat; set -- $line; echo $1 $6; cat >&2";
+    let script = "read -r line < /proc/self/stat; set -- $line; exec >&2; echo $1 $6; cat";
     let agent = program(dir.path(), "agent", script);
     let mut helper = run(&Bootstrapper::Local, &agent, b"\x01");
     let pid = helper.child.pid;
     wait_readable(helper.stderr.as_fd());
     assert_eq!(try_wait(&helper.child.pidfd).unwrap(), None);
     drop(helper.stdin.take());
-    assert_eq!(read_to_end(&helper.stdout), format!("{pid} {pid}\n"));
-    assert_eq!(read_to_end(&helper.stderr), "CONVOKE-BOOT-1 01\n");
+    assert_eq!(read_to_end(&helper.stderr), format!("{pid} {pid}\nCONVOKE-BOOT-1 01\n"));
     wait(&helper);
+}
+
+#[test]
+fn what_a_helper_prints_is_nobodys_and_does_not_hold_it_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = program(dir.path(), "agent", "head -c 1000000 /dev/zero && echo printed >&2");
+    let helper = run(&Bootstrapper::Local, &agent, b"");
+    assert_eq!(read_to_end(&helper.stderr), "printed\n");
+    assert_eq!(wait(&helper), ExitStatus::Exited(0));
 }
 
 #[test]
@@ -150,12 +158,12 @@ fn installed_shells() -> Vec<String> {
 }
 
 fn output_of(shell: &str, script: Vec<u8>) -> String {
-    let argv = vec![shell.into(), "-c".into(), OsString::from_vec(script)];
-    let command = Command { program: shell.into(), argv, env_add: vec![], stdin: None };
+    let words = ["sh", "-c", "exec \"$0\" -c \"$1\" >&2", shell].map(OsString::from);
+    let argv = words.into_iter().chain([OsString::from_vec(script)]).collect();
+    let command = Command { program: "sh".into(), argv, env_add: vec![], stdin: None };
     let helper = start(&command, None).unwrap();
-    let output = read_to_end(&helper.stdout);
-    let said = read_to_end(&helper.stderr);
-    assert_eq!(wait(&helper), ExitStatus::Exited(0), "{shell}: {said}");
+    let output = read_to_end(&helper.stderr);
+    assert_eq!(wait(&helper), ExitStatus::Exited(0), "{shell}: {output}");
     output
 }
 

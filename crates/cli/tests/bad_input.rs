@@ -1,4 +1,4 @@
-//! What users, hosts, programs and strangers do wrong: each time the command says what and where,
+//! What users, hosts and programs do wrong: each time the command says what and where,
 //! ends with the documented status before its deadline, and leaves nothing running.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
@@ -7,20 +7,16 @@
 mod support;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use model::AgentId;
 use support::convoke::{Convoke, Ended, Running, convoke_path};
 use support::stand::{misbehave, on_hosts};
-use support::watch::{listening_ports, wait_until};
+use support::watch::wait_until;
 use testbed::{HEAD, Sshd, Testbed};
-use wire::{BuildHash, Ephemeral, Handshake, Preamble, Secret, SessionId};
 
 mod command_lines {
     use super::*;
@@ -411,113 +407,6 @@ mod ssh {
     }
 }
 
-mod strangers {
-    use super::*;
-
-    #[test]
-    fn random_bytes_at_every_port_do_not_disturb_the_job() {
-        disturbed("random", |port| {
-            for seed in 0..50 {
-                let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
-                let _ = stranger.write_all(&noise(seed)); // may have been hung up on
-            }
-        });
-    }
-
-    #[test]
-    fn half_a_handshake_does_not_disturb_the_job() {
-        disturbed("half", |port| {
-            let first = first_message();
-            for cut in [1, 8, first.len() / 2, first.len() - 1] {
-                let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
-                stranger.write_all(&first[..cut]).unwrap();
-            }
-        });
-    }
-
-    #[test]
-    fn a_wrong_secret_is_turned_away() {
-        disturbed("secret", |port| {
-            let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
-            stranger.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-            stranger.write_all(&first_message()).unwrap();
-            let mut answer = Vec::new();
-            let _ = stranger.read_to_end(&mut answer);
-            assert!(answer.len() < 64, "a stranger is told no more than a verdict");
-        });
-    }
-
-    #[test]
-    fn a_thousand_idle_connections_do_not_disturb_the_job() {
-        allow_descriptors(4000);
-        let mut held = Vec::new();
-        let running = start_chain("idle");
-        for port in listening_ports(running.marker()) {
-            held.extend((0..1000).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()));
-        }
-        assert!(held.len() >= 1000, "somebody listens");
-        end_well(running);
-        drop(held);
-    }
-
-    /// Runs a job on a chain of agents, has `hurt` connect to each listening port, and checks that
-    /// the job goes on to its good end.
-    fn disturbed(test: &str, hurt: impl Fn(u16)) {
-        let running = start_chain(test);
-        let ports = listening_ports(running.marker());
-        assert!(ports.len() >= 2, "the head and inner agents listen: {ports:?}");
-        ports.into_iter().for_each(hurt);
-        end_well(running);
-    }
-
-    /// A job in which each task has said that it is up, and the first waits for a line.
-    fn start_chain(test: &str) -> Running {
-        let run = on_hosts(test, "a,b,c", "").words("-n 3 --tree chain");
-        let script = "echo up; test $PMI_RANK -gt 0 || read line; echo down";
-        let mut running = run.args(["sh", "-c", script]).start();
-        let is_up = |text: &[u8]| String::from_utf8_lossy(text).matches("up\n").count() == 3;
-        running.wait_for_output("`up` of each task", is_up);
-        running
-    }
-
-    fn end_well(mut running: Running) {
-        running.write(b"go on\n");
-        let ended = running.finish().with_status(0);
-        assert_eq!(ended.text().matches("down\n").count(), 3);
-        assert_eq!(ended.stderr, "");
-    }
-
-    /// What a child that knows neither session nor secret sends first.
-    fn first_message() -> Vec<u8> {
-        let preamble = Preamble {
-            build: BuildHash([7; 8]),
-            session: SessionId([7; 16]),
-            from: AgentId(1),
-            to: AgentId(0),
-            attempt: 0,
-        };
-        let secret = Secret::new([7; 32]);
-        let mut child = Handshake::initiator(&secret, preamble, Ephemeral::new([7; 32]));
-        child.poll_send().unwrap()
-    }
-
-    /// A few hundred bytes that differ by `seed`.
-    fn noise(seed: u64) -> Vec<u8> {
-        let step = |state: &mut u64| {
-            *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            Some(state.to_le_bytes()[7])
-        };
-        std::iter::repeat(()).scan(seed, |state, ()| step(state)).take(300).collect()
-    }
-
-    fn allow_descriptors(count: u64) {
-        use rustix::process::{Resource, getrlimit, setrlimit};
-        let mut limit = getrlimit(Resource::Nofile);
-        limit.current = limit.maximum.map_or(Some(count), |max| Some(max.min(count)));
-        setrlimit(Resource::Nofile, limit).unwrap();
-    }
-}
-
 mod tasks {
     use super::*;
 
@@ -599,6 +488,35 @@ mod tasks {
         let words = one_rank(&ended.with_status(126).words());
         let words = words.replace("create a process", "<step>");
         assert_snapshot!(words.replace("open pipes for a task", "<step>"));
+    }
+
+    /// Its link, the way to its standard input, and its shell's complaints.
+    #[test]
+    fn an_agent_costs_its_parent_three_descriptors() {
+        let (few, many) = (hold("few-agents", "n[1-2]"), hold("more-agents", "n[1-12]"));
+        // A child may have tried two addresses of its parent at once, and hangs up on one.
+        let costs_three = || descriptors_of_head(&many) == descriptors_of_head(&few) + 3 * 10;
+        assert!(wait_until(Duration::from_secs(10), costs_three));
+        for mut running in [few, many] {
+            running.close_stdin();
+            running.finish().with_status(0);
+        }
+    }
+
+    /// A job whose first task has said that it is up, and waits for the end of its input.
+    fn hold(test: &str, hosts: &str) -> Running {
+        let run = Convoke::new(test).words("--launcher local --tree flat --hosts").arg(hosts);
+        let script = "test $PMI_RANK != 0 || { echo up; cat; }";
+        let mut running = run.args(["sh", "-c", script]).start();
+        running.wait_for_output("`up`", |text| text == b"up\n");
+        running
+    }
+
+    fn descriptors_of_head(running: &Running) -> usize {
+        let mut heads = running.marker().survivors();
+        heads.retain(|it| it.pid != running.pid() && it.command.contains("convoke run"));
+        let [head] = &heads[..] else { panic!("{heads:?}") };
+        fs::read_dir(format!("/proc/{}/fd", head.pid)).unwrap().count()
     }
 
     #[test]

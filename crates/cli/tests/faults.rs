@@ -76,6 +76,8 @@ struct Fault {
     script: &'static str,
     /// Whether it is done to a job that runs, or before the command starts.
     is_running: bool,
+    /// Whether the command's standard input is a terminal.
+    is_at_terminal: bool,
     hurt: fn(&Hosts),
     mend: fn(&Hosts),
     status: i32,
@@ -90,6 +92,7 @@ const RUNNING: Fault = Fault {
     options: &[],
     script: OBEDIENT,
     is_running: true,
+    is_at_terminal: false,
     hurt: |_| {},
     mend: |_| {},
     status: 0,
@@ -175,6 +178,13 @@ const FAULTS: &[Fault] = &[
         ..RUNNING
     },
     Fault {
+        name: "`^C` at a terminal",
+        is_at_terminal: true,
+        hurt: |hosts| hosts.type_in("\u{3}"),
+        status: 130,
+        ..RUNNING
+    },
+    Fault {
         name: "SIGINT twice, deaf tasks",
         options: &["--grace", "50s"],
         script: "trap '' INT TERM; echo ready; sleep 1000",
@@ -183,6 +193,16 @@ const FAULTS: &[Fault] = &[
             signal_front_end(hosts, "INT");
         },
         status: 130,
+        ..RUNNING
+    },
+    Fault {
+        name: "a task is stopped, another fails",
+        hurt: |hosts| {
+            hosts.signal(&hosts.member("n6", Role::Task), "STOP");
+            hosts.signal(&hosts.member(HURT, Role::Task), "USR2");
+        },
+        status: 3,
+        says: &["task 5 on n5 exited with status 3"],
         ..RUNNING
     },
     Fault {
@@ -235,11 +255,31 @@ const FAULTS: &[Fault] = &[
     },
 ];
 
+/// An agent in the middle is stopped, as one that is swapped out or stuck would be.
+const HANGING: Fault = Fault {
+    name: "an agent hangs (SIGSTOP), `--tree chain`",
+    options: &["--tree", "chain"],
+    hurt: |hosts| hosts.signal(&hosts.member("n1", Role::Agent), "STOP"),
+    status: 251,
+    says: &["error: lost node n1: "],
+    within: Duration::from_secs(15),
+    ..RUNNING
+};
+
 #[test]
 fn the_fault_table_is_as_the_documentation_says() {
     let hosts = Hosts::up(16);
     let mut table = Table::new();
     FAULTS.iter().for_each(|fault| table.add(fault, &hosts));
+    table.check();
+}
+
+/// On a chain, whose heartbeats are the quickest.
+#[test]
+fn an_agent_that_hangs_is_named_and_nothing_is_left() {
+    let hosts = Hosts::up(3);
+    let mut table = Table::new();
+    table.add(&HANGING, &hosts);
     table.check();
 }
 
@@ -328,7 +368,6 @@ fn a_failed_task_leaves_the_others_alone_when_the_user_says_so() {
 
 #[test]
 fn an_agent_that_hangs_is_named_and_ended_by_its_keeper_once_its_shell_is_gone() {
-    const KEEPER_PATIENCE: Duration = Duration::from_secs(6);
     let hosts = Hosts::up(3);
     let mut run = hosts.run(&["--grace", "300ms", "sh", "-c", OBEDIENT]);
     run.wait_for_lines(3, "ready");
@@ -342,8 +381,7 @@ fn an_agent_that_hangs_is_named_and_ended_by_its_keeper_once_its_shell_is_gone()
     ));
     assert_eq!(end.status, 3, "{end:?}");
     assert!(end.stderr.contains("lost node n2: its agent or the whole host hangs"), "{end:?}");
-    let (_, left) = hosts.survivors(KEEPER_PATIENCE + GONE_WITHIN);
-    assert!(left.is_empty(), "{left:?}");
+    assert_nothing_is_left(&hosts);
 }
 
 #[test]
@@ -379,7 +417,8 @@ impl Table {
         let misbehave = format!("MISBEHAVE={}", misbehave().display());
         let options = [fault.options, &["--env", &misbehave, "sh", "-c", fault.script]].concat();
         let mut begun = now();
-        let mut run = hosts.run(&options);
+        let run = if fault.is_at_terminal { Hosts::run_at_terminal } else { Hosts::run };
+        let mut run = run(hosts, &options);
         if fault.is_running {
             run.wait_for_lines(hosts.bed.hosts().len(), "ready");
             begun = now();

@@ -171,20 +171,6 @@ mod input {
     }
 
     #[test]
-    fn a_terminal_is_read_line_by_line_until_its_end() {
-        let (mut pty, end) = Pty::open();
-        let run = Convoke::wrapped("terminal", std::process::Command::new("setsid"));
-        let run = run.args(["--ctty", "--wait"]).arg(support::convoke::convoke_path());
-        let run = run.words("run --launcher local --hosts a -n 1 cat");
-        let mut running = run.start_with_stdin(end);
-        pty.type_in("one\n");
-        running.wait_for_output("the first line", |text| text == b"one\n");
-        pty.type_in("two\n\u{4}");
-        assert_eq!(running.finish().with_status(0).text(), "one\ntwo\n");
-        drop(pty);
-    }
-
-    #[test]
     fn a_hundred_megabytes_of_binary_pass_through() {
         let run = on_hosts("hundred", "a,b", "").words("-n 2").misbehave(["count-stdin"]);
         let bytes = random_bytes(100_000_000);
@@ -221,6 +207,146 @@ mod input {
         let run = run.misbehave(["close-stdin", "flood:1000:100:line"]);
         let ended = run.input(vec![b'x'; 10_000_000]).run().with_status(0);
         assert_eq!(flooded(&ended.stdout), BTreeMap::from([(0, 1000)]));
+    }
+}
+
+/// At a real terminal, which the command controls as a job of an interactive shell does.
+mod terminal {
+    use super::*;
+
+    const END_OF_INPUT: &str = "\u{4}";
+    const INTERRUPT: &str = "\u{3}";
+    const STOP: &str = "\u{1a}";
+
+    /// Two tasks, in a script.
+    const LOCAL: &str = "$CONVOKE run --launcher local --hosts a,b -n 2";
+
+    #[test]
+    fn a_terminal_is_read_line_by_line_until_its_end() {
+        let (mut pty, end) = Pty::open();
+        let run = at_terminal(on_hosts("terminal", "a", "").words("-n 1 cat"));
+        let mut running = run.start_with_stdin(end);
+        pty.type_in("one\n");
+        running.wait_for_output("the first line", |text| text == b"one\n");
+        pty.type_in(&format!("two\n{END_OF_INPUT}"));
+        assert_eq!(running.finish().with_status(0).text(), "one\ntwo\n");
+    }
+
+    #[test]
+    fn lines_that_were_typed_before_the_tasks_run_reach_rank_0() {
+        let (mut pty, end) = Pty::open();
+        pty.type_in("before all\n");
+        let run = on_hosts("ahead", "a,b", "--latency-ms 300").words("-n 2 --label cat");
+        let mut running = at_terminal(run).start_with_stdin(end);
+        let shells = || running.marker().survivors();
+        let is_joining = || shells().iter().any(|it| it.command.contains("testbed-shell"));
+        assert!(wait_until(Duration::from_secs(20), is_joining), "no shell runs");
+        pty.type_in("while they join\nhalf a ");
+        running.wait_for_output("the first lines", |text| text.ends_with(b"join\n"));
+        pty.type_in(&format!("line\n{END_OF_INPUT}"));
+        let text = running.finish().with_status(0).text();
+        assert_eq!(text, "[0] before all\n[0] while they join\n[0] half a line\n");
+    }
+
+    #[test]
+    fn an_interrupt_reaches_tasks_and_ends_the_job_with_130() {
+        let (mut pty, end) = Pty::open();
+        let run = on_hosts("interrupt", "a,b", "").words("-n 2");
+        let script = "trap 'echo heard; trap - INT; kill -INT $$' INT; echo up; sleep 1000 & wait";
+        let mut running = at_terminal(run.args(["sh", "-c", script])).start_with_stdin(end);
+        running.wait_for_output("`up` of each task", |text| text == b"up\nup\n");
+        pty.type_in(INTERRUPT);
+        let ended = running.finish().with_status(130);
+        // The end of the first may be the end of the second before it hears.
+        assert!(ended.text().starts_with("up\nup\nheard\n"), "{}", ended.text());
+        assert_eq!(ended.stderr, "");
+    }
+
+    #[test]
+    fn an_interrupt_while_agents_join_ends_the_command_with_130() {
+        let (mut pty, end) = Pty::open();
+        let run = on_hosts("interrupt-join", "a,b", "--hang b").words("-n 2 echo up");
+        let running = at_terminal(run).start_with_stdin(end);
+        let processes = || running.marker().survivors();
+        let is_a_there = || processes().iter().any(|it| it.command.contains("convoke __agent"));
+        assert!(wait_until(Duration::from_secs(20), is_a_there), "no agent runs");
+        pty.type_in(INTERRUPT);
+        assert_eq!(running.finish().with_status(130).text(), "");
+    }
+
+    #[test]
+    fn a_second_interrupt_kills_tasks_that_are_deaf_to_the_first() {
+        let (mut pty, end) = Pty::open();
+        let run = on_hosts("interrupt-twice", "a,b", "").words("-n 2 --grace 1000s");
+        let script = "trap 'echo heard' INT; trap '' TERM; echo up; while :; do sleep 0.05; done";
+        let mut running = at_terminal(run.args(["sh", "-c", script])).start_with_stdin(end);
+        let count = |text: &[u8], word| String::from_utf8_lossy(text).matches(word).count();
+        running.wait_for_output("`up` of each task", |text| count(text, "up\n") == 2);
+        pty.type_in(INTERRUPT);
+        running.wait_for_output("`heard` of each task", |text| count(text, "heard\n") == 2);
+        pty.type_in(INTERRUPT);
+        running.finish().with_status(130);
+    }
+
+    #[test]
+    fn a_job_that_is_stopped_at_the_terminal_goes_on_in_the_foreground() {
+        let task = "echo up; test $PMI_RANK = 0 || exec sleep 1000; read line; echo $line; exit 5";
+        let run = format!("{LOCAL} sh -c '{task}'; echo $?");
+        let script = format!("{run}; read word; fg > /dev/null; echo $?");
+        let (mut pty, mut running) = in_shell("stop", &script);
+        running.wait_for_output("`up` of each task", |text| text == b"up\nup\n");
+        pty.type_in(STOP);
+        running.wait_for_output("the status of a stop", |text| text == b"up\nup\n148\n");
+        assert!(wait_until(Duration::from_secs(20), || stopped_tasks(&running) == 2));
+        pty.type_in("go on\n");
+        assert!(wait_until(Duration::from_secs(20), || stopped_tasks(&running) == 0));
+        pty.type_in("hello\n");
+        let text = running.finish().with_status(0).text();
+        assert_eq!(text, "up\nup\n148\nhello\n5\n");
+    }
+
+    #[test]
+    fn a_job_in_the_background_leaves_the_terminal_to_the_shell() {
+        let task = "trap \"echo told; test \\$PMI_RANK = 0 || exit 0\" USR1; echo up; \
+                    while test $PMI_RANK != 0; do sleep 0.05; done; \
+                    read line || read line; echo job: $line";
+        let shell = "read line; echo shell: $line; kill -USR1 $!; read line; fg > /dev/null";
+        let script = format!("{LOCAL} sh -c '{task}' & {shell}");
+        let (mut pty, mut running) = in_shell("background", &script);
+        running.wait_for_output("`up` of each task", |text| text == b"up\nup\n");
+        pty.type_in("one\n");
+        let told = "up\nup\nshell: one\ntold\ntold\n";
+        running.wait_for_output("the job, which goes on", |text| text == told.as_bytes());
+        assert_eq!(stopped(&running, ""), 0);
+        pty.type_in("two\nthree\n");
+        let text = running.finish().with_status(0).text();
+        assert_eq!(text, format!("{told}job: three\n"));
+    }
+
+    /// A script with job control, which bash does through its standard error, at a terminal.
+    fn in_shell(test: &str, script: &str) -> (Pty, Running) {
+        let (pty, end) = Pty::open();
+        let script = format!("exec 2> /dev/tty; set -m; {script}");
+        (pty, at_terminal(Convoke::script(test, "bash", &script)).start_with_stdin(end))
+    }
+
+    fn stopped_tasks(running: &Running) -> usize {
+        stopped(running, "sh -c echo up") + stopped(running, "sleep 1000")
+    }
+
+    /// How many processes with such a command are stopped (proc(5), field 3 of `stat`).
+    fn stopped(running: &Running, command: &str) -> usize {
+        let is_stopped = |pid: u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+        };
+        let processes = running.marker().survivors().into_iter();
+        processes.filter(|it| it.command.starts_with(command) && is_stopped(it.pid)).count()
+    }
+
+    /// `run` as the leader of the session whose terminal is its standard input.
+    fn at_terminal(run: Convoke) -> Convoke {
+        run.under("setsid", ["--ctty", "--wait"])
     }
 }
 

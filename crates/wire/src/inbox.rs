@@ -29,6 +29,8 @@ impl Inbox {
     /// Takes bytes as they were read. Then call [`Inbox::next_message`] until `None`; after an
     /// error, close the link.
     pub fn push(&mut self, channel: &mut Channel, bytes: &[u8]) -> Result<(), ChannelError> {
+        // Once, rather than by and by with what is there copied each time.
+        self.decoder.buffer_mut().reserve(self.partial.len() + bytes.len());
         let rest = self.complete_partial(channel, bytes)?;
         let rest = self.open_records(channel, rest)?;
         self.partial.extend_from_slice(rest);

@@ -10,7 +10,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::Message;
-use crate::channel::{Channel, ChannelError, RECORD_PLAIN_BYTES_MAX};
+use crate::channel::{Channel, ChannelError, RECORD_BYTES_MAX, RECORD_PLAIN_BYTES_MAX};
 use crate::frame::{Class, Frame, FrameError};
 
 /// What one link has yet to send.
@@ -62,6 +62,9 @@ impl Outbox {
         out: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<(), ChannelError> {
+        out.reserve_exact(
+            self.queued_bytes.min(bytes_max) + RECORD_BYTES_MAX.min(self.queued_bytes),
+        );
         while out.len() < bytes_max && !self.is_empty() {
             channel.seal_record(out, |out| self.gather(out))?;
         }

@@ -3,13 +3,21 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use testbed::{HEAD, HostProcess, Testbed, clock, command};
+
+#[path = "../support/pty.rs"]
+mod pty;
+
+use pty::Pty;
+
+/// The command under test.
+const CONVOKE: &str = env!("CARGO_BIN_EXE_convoke");
 
 /// Longer than anything here may take, on a busy machine.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
@@ -23,6 +31,8 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// Hosts that are this test's alone.
 pub(crate) struct Hosts {
     pub(crate) bed: Testbed,
+    /// Of the terminal at which the latest run sits, if it sits at one.
+    keyboard: Mutex<Option<Pty>>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -69,20 +79,39 @@ impl Hosts {
     /// Makes `count` hosts when no other test has any.
     pub(crate) fn up(count: usize) -> Hosts {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Hosts { bed: Testbed::up(count).unwrap(), _alone }
+        Hosts { bed: Testbed::up(count).unwrap(), keyboard: Mutex::default(), _alone }
     }
 
     /// Starts a job on all hosts.
     pub(crate) fn run(&self, arguments: &[&str]) -> Run<'_> {
-        let list = self.bed.host_list();
-        self.start(&[&["run", "--hosts", &list], arguments].concat())
+        let mut convoke = self.bed.command(HEAD, CONVOKE).unwrap();
+        convoke.args(self.on_all(arguments)).stdin(Stdio::null());
+        self.start(convoke)
+    }
+
+    /// Starts a job on all hosts, as the leader of the session of a terminal.
+    pub(crate) fn run_at_terminal(&self, arguments: &[&str]) -> Run<'_> {
+        let (keyboard, end) = Pty::open();
+        *self.keyboard.lock().unwrap() = Some(keyboard);
+        let mut setsid = self.bed.command(HEAD, "setsid").unwrap();
+        setsid.args(["--ctty", "--wait", CONVOKE]).args(self.on_all(arguments)).stdin(end);
+        self.start(setsid)
+    }
+
+    /// Types at the terminal of the latest run.
+    pub(crate) fn type_in(&self, text: &str) {
+        self.keyboard.lock().unwrap().as_mut().unwrap().type_in(text);
+    }
+
+    fn on_all(&self, arguments: &[&str]) -> Vec<String> {
+        let run = ["run".to_owned(), "--hosts".to_owned(), self.bed.host_list()];
+        run.into_iter().chain(arguments.iter().map(|argument| argument.to_string())).collect()
     }
 
     /// Starts the command on the head.
-    pub(crate) fn start(&self, arguments: &[&str]) -> Run<'_> {
-        let mut convoke = self.bed.command(HEAD, env!("CARGO_BIN_EXE_convoke")).unwrap();
-        convoke.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command::start(&mut convoke).unwrap();
+    fn start(&self, mut command: Command) -> Run<'_> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command::start(&mut command).unwrap();
         let (sender, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
@@ -229,8 +258,7 @@ fn role(process: &HostProcess, all: &[HostProcess]) -> Role {
 }
 
 fn kind(process: &HostProcess) -> &'static str {
-    let convoke = env!("CARGO_BIN_EXE_convoke");
-    match process.command.strip_prefix(convoke) {
+    match process.command.strip_prefix(CONVOKE) {
         Some(arguments) if arguments.starts_with(" run") => "front end",
         Some(_) => "agent",
         None if process.command.contains("convoke __agent") => "shell",

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use testkit::{Marker, fixture};
 
@@ -86,6 +86,23 @@ impl Convoke {
         command.env("CONVOKE", convoke_path()).env("MISBEHAVE", fixture("misbehave"));
         command.args(["-c", script]);
         Convoke::wrapped(test, command)
+    }
+
+    /// The same, run by another program that takes it as its last arguments.
+    pub(crate) fn under<A: AsRef<OsStr>>(
+        mut self,
+        program: &str,
+        args: impl IntoIterator<Item = A>,
+    ) -> Convoke {
+        let run = std::mem::replace(&mut self.command, Command::new(program));
+        self.command.args(args).arg(run.get_program()).args(run.get_args());
+        for (name, value) in run.get_envs() {
+            match value {
+                Some(value) => self.command.env(name, value),
+                None => self.command.env_remove(name),
+            };
+        }
+        self
     }
 
     /// A directory for the test's files.
@@ -283,6 +300,11 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            for pid in self.marker.survivors().iter().filter_map(|it| i32::try_from(it.pid).ok()) {
+                let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
+            }
+        }
     }
 }
 

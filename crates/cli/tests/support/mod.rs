@@ -8,4 +8,5 @@ pub(crate) mod lines;
 pub(crate) mod pty;
 pub(crate) mod redact;
 pub(crate) mod stand;
+pub(crate) mod tap;
 pub(crate) mod watch;

@@ -1,7 +1,7 @@
 //! A terminal that a test sits at.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
@@ -28,12 +28,5 @@ impl Pty {
     /// Types `text`.
     pub(crate) fn type_in(&mut self, text: &str) {
         self.controller.write_all(text.as_bytes()).unwrap();
-    }
-
-    /// Reads what is on the screen, up to `bytes` bytes.
-    pub(crate) fn read(&mut self, bytes: usize) -> String {
-        let mut buffer = vec![0; bytes];
-        let bytes = self.controller.read(&mut buffer).unwrap();
-        String::from_utf8_lossy(&buffer[..bytes]).into_owned()
     }
 }

@@ -13,8 +13,9 @@ use super::FORWARDED;
 use crate::process::{self, ExitStatus, State};
 use crate::{Clock, Pid, Signal, SignalFd};
 
-/// How long an agent may outlive its shell: longer than it tries to kill what is below it.
-const HUNG_MAX: Duration = Duration::from_secs(6);
+/// How long an agent may outlive its shell. All that it has left to do is to kill what is below it, and
+/// what it is killed over the keeper goes on to kill; with a session everything is gone in two seconds.
+const HUNG_MAX: Duration = Duration::from_secs(1);
 
 /// The wait.
 pub(super) struct Watch {
