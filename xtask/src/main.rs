@@ -8,6 +8,7 @@ mod elf;
 mod leaks;
 mod paths;
 mod setup;
+mod sim;
 mod sources;
 mod steps;
 mod tidy;
@@ -24,6 +25,8 @@ Usage: cargo xtask COMMAND
   demo             32 MPI ranks on 8 hosts made on this machine
   test [NAME...]   everything that CI runs; or only these steps or test files, such as `faults`
   tidy             the rules that neither rustfmt nor clippy know
+  sim OPTIONS...   sessions in virtual time, such as `--agents 1000000`, or `--seeds 100000
+                   --minutes 10`, which the next call continues
   bench NAME       a benchmark, such as `launch`, `pmi` or `io`
   dist             the static binary, as target/dist/convoke";
 
@@ -49,6 +52,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["test", names @ ..] => steps::test(&sh, names),
         ["tidy"] => tidy::tidy(&sh),
         ["bench", rest @ ..] => bench::bench(&sh, rest),
+        ["sim", rest @ ..] => sim::sim(&sh, rest),
         ["dist"] => dist::dist(&sh).map(|path| println!("{}", path.display())),
         [] | ["help" | "--help" | "-h", ..] => {
             println!("{USAGE}");

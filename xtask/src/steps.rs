@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use xshell::{Shell, cmd};
 
 use crate::leaks::LeakCheck;
-use crate::{paths, setup, tidy};
+use crate::{paths, setup, sim, tidy};
 
 /// The crates that must not be able to do I/O.
 pub(crate) const PURE_CRATES: [&str; 5] = ["model", "wire", "proto", "pmi", "engine"];
@@ -53,7 +53,7 @@ fn step(sh: &Shell, name: &str, tally: &mut Tally) -> anyhow::Result<()> {
         "unit" => cargo_test(tally, &["--lib", "--bins"])?,
         "doctest" => cargo_test(tally, &["--doc"])?,
         "integration" => cargo_test(tally, &["--test", "*"])?,
-        "seeds" => seeds(sh)?,
+        "seeds" => sim::seeds(sh)?,
         file => cargo_test(tally, &["--test", file])?,
     }
     Ok(())
@@ -82,14 +82,6 @@ fn no_std(sh: &Shell) -> anyhow::Result<()> {
     }
     Ok(())
 }
-
-/// Runs sessions that are drawn from fixed seeds, faults and all.
-fn seeds(sh: &Shell) -> anyhow::Result<()> {
-    Ok(cmd!(sh, "cargo run --quiet -p sim --bin simulate -- --seeds {SEEDS}").quiet().run()?)
-}
-
-/// Sessions that are run: some ten seconds.
-const SEEDS: &str = "4000";
 
 /// Runs the workspace's tests, passes on what they say, counts them, and fails if they leave
 /// anything behind.

@@ -221,6 +221,13 @@ impl Engine {
         self.events.pop_front()
     }
 
+    /// Gives back the memory that queues kept for the next time. A driver of very many engines
+    /// does so when it has drained one.
+    pub fn shrink(&mut self) {
+        self.effects.shrink_to_fit();
+        self.events.shrink_to_fit();
+    }
+
     /// Head: how it ended; complete once [`Effect::Exit`] came.
     ///
     /// # Panics

@@ -1,5 +1,6 @@
 //! A job on one member: its tasks here, its fence, its output and input, and its end.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -20,7 +21,8 @@ use crate::{Effect, PMI_FD, Spawn};
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) spec: Arc<JobSpec>,
-    tasks: BTreeMap<Rank, Task>,
+    /// Boxed, since a map has room for eleven in a node, and most agents have a task or two.
+    tasks: BTreeMap<Rank, Box<Task>>,
     /// Tasks that are still to be created.
     to_spawn: VecDeque<Rank>,
     spawning: usize,
@@ -110,7 +112,7 @@ impl Job {
         info.universe_size = spec.universe_size;
         info.process_mapping = spec.map.process_mapping();
         Job {
-            tasks: ranks.iter().map(|rank| (*rank, Task::default())).collect(),
+            tasks: ranks.iter().map(|rank| (*rank, Box::default())).collect(),
             to_spawn: ranks.iter().copied().collect(),
             spawning: 0,
             launched: false,

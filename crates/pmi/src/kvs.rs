@@ -67,10 +67,9 @@ impl Kvs {
         }
     }
 
-    /// Sets a pair that every agent knows by itself.
+    /// Sets a pair that every agent knows by itself. It gets no chunk, since many jobs put nothing.
     pub fn set(&mut self, key: &[u8], value: &[u8]) {
-        let key_value = self.store(key, value);
-        self.insert(key_value, key.len());
+        self.insert([key, value].concat().into(), key.len());
     }
 
     /// Adds a pair that an exchange brought. One that a local task has put again since stays as it is:

@@ -110,7 +110,7 @@ pub enum Effect {
 }
 
 /// Replies are cut from a buffer of this size, which is used again when they have been written: a reply costs
-/// no allocation of its own.
+/// no allocation of its own. A job that does not speak PMI has none.
 const REPLIES_BYTES: usize = 4096;
 
 impl Server {
@@ -128,7 +128,7 @@ impl Server {
             barrier_waits_for: clients.len(),
             clients,
             barrier: Barrier::Gathering,
-            replies: BytesMut::with_capacity(REPLIES_BYTES),
+            replies: BytesMut::new(),
             effects: VecDeque::new(),
             info,
         }
@@ -140,6 +140,9 @@ impl Server {
         let index = self.index(rank);
         if self.clients[index].condemned || self.clients[index].left {
             return;
+        }
+        if self.replies.capacity() == 0 {
+            self.replies.reserve(REPLIES_BYTES);
         }
         let mut lines = mem::take(&mut self.clients[index].lines);
         lines.feed(data, |message| {

@@ -38,7 +38,7 @@ pub(crate) struct Process {
     /// Open links.
     pub(crate) links: BTreeSet<LinkId>,
     pub(crate) shells: BTreeMap<StartId, ShellId>,
-    pub(crate) tasks: BTreeMap<Rank, Task>,
+    pub(crate) tasks: BTreeMap<Rank, Box<Task>>,
     /// The driver was told to leave in the kernel what the tasks write.
     pub(crate) ignores_tasks: bool,
     /// When its host can start the next helper.

@@ -180,7 +180,7 @@ impl World<'_> {
             now: Time::ZERO,
             steps: 0,
             queue: Queue::new(),
-            processes: Vec::new(),
+            processes: Vec::with_capacity(session.n as usize + 1),
             running: 0,
             links: Vec::new(),
             shells: Vec::new(),
@@ -322,6 +322,7 @@ impl World<'_> {
         while let Some(effect) = self.processes[id.0].engine.poll_effect() {
             self.perform(id, effect);
         }
+        self.processes[id.0].engine.shrink();
         self.arm(id);
     }
 

@@ -67,7 +67,7 @@ impl World<'_> {
         let script = self.session.script_of(rank).steps();
         let kvsname = self.kvsname.clone();
         let task = Task::new(rank, self.session.n_tasks(), kvsname, script, spawn.stdin);
-        self.processes[id.0].tasks.insert(rank, task);
+        self.processes[id.0].tasks.insert(rank, Box::new(task));
         let &Cpu { spawn_us, exec_us, .. } = self.machines.cpu();
         let spawned = self.work(id, self.now, spawn_us);
         let runs = self.machines.work(self.processes[id.0].agent, spawned, exec_us);
@@ -187,7 +187,7 @@ impl World<'_> {
     fn exit(&mut self, id: ProcessId, code: u8) {
         let process = &self.processes[id.0];
         let agent = process.agent;
-        if process.tasks.values().any(Task::is_anything_left) {
+        if process.tasks.values().any(|task| task.is_anything_left()) {
             self.checker.violate(format!("agent {agent} exits and leaves tasks behind"));
         }
         self.end_process(id, End::Exit(code));

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
 mod batch;
+mod memory;
 mod options;
 mod replay;
 
@@ -46,6 +47,7 @@ fn simulate(options: &Options) -> Result<ExitCode, String> {
     Ok(match result {
         Ok(report) => {
             println!("{}", summary(&report));
+            print_memory(&report);
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -84,6 +86,13 @@ fn whereabouts(options: &Options) -> String {
 pub(crate) fn commit() -> Option<String> {
     let commit = std::env::var("CONVOKE_COMMIT").ok();
     commit.filter(|commit| !commit.is_empty() && !commit.contains(char::is_whitespace))
+}
+
+fn print_memory(report: &Report) {
+    let agents = report.starts.len().max(1) as u64;
+    if let Some(bytes) = memory::peak_bytes() {
+        println!("memory at most {bytes} bytes, {} per agent", bytes / agents);
+    }
 }
 
 fn summary(report: &Report) -> String {
