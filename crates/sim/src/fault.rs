@@ -39,6 +39,9 @@ pub enum Fault {
     /// Nothing that goes this way between the agent and its spawn parent arrives any more, though
     /// the other way is open.
     HalfLost(AgentId, Way),
+    /// The link between the agent and its spawn parent is gone, and only the end that this way leads
+    /// to hears so.
+    HalfOpen(AgentId, Way),
     /// Everything between the agent and its spawn parent takes so much longer from here on.
     SlowLink(AgentId, Duration),
     /// A second process of the agent connects to its spawn parent.
@@ -75,6 +78,8 @@ pub enum TwinOf {
     Newest,
     /// The one before, or the newest where there was only one.
     Earlier,
+    /// It does not say, nor anything else, once it has proved itself.
+    Mute,
 }
 
 impl Fault {
@@ -88,6 +93,7 @@ impl Fault {
             | Fault::Hush(agent)
             | Fault::CutFor(agent, _)
             | Fault::HalfLost(agent, _)
+            | Fault::HalfOpen(agent, _)
             | Fault::SlowLink(agent, _)
             | Fault::Twin(agent, _)
             | Fault::Pause(agent, _)

@@ -132,7 +132,7 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
             _ => When::Step(random.below(FAULT_STEP_MAX)),
         };
         // No one can end an agent that hangs on a host that nobody reaches any more.
-        let hushes = stops && matches!(fault, Fault::Hush(_));
+        let hushes = stops && matches!(fault, Fault::Hush(_) | Fault::HalfOpen(..));
         let is_out_of_reach = hushes || (stops || cuts) && matches!(fault, Fault::Hang(_));
         if !is_out_of_reach {
             session = session.fault(when, fault);
@@ -142,14 +142,14 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
 }
 
 fn never_heals(fault: &Fault) -> bool {
-    matches!(fault, Fault::Cut(_) | Fault::Hush(_) | Fault::HalfLost(..))
+    matches!(fault, Fault::Cut(_) | Fault::Hush(_) | Fault::HalfLost(..) | Fault::HalfOpen(..))
 }
 
 fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
     let agent = random_agent(random, n);
     let rank = random_rank(random, n_tasks);
     let seconds = |random: &mut Random, max: u64| Duration::from_millis(random.below(max * 1_000));
-    match random.below(24) {
+    match random.below(25) {
         0 | 1 => Fault::Crash(agent),
         2 => Fault::Crash(AgentId::HEAD),
         3 => Fault::KillKeeper(agent),
@@ -164,8 +164,11 @@ fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
         12 | 13 => Fault::CutFor(agent, seconds(random, 25)),
         14 | 15 => Fault::Partition(random_side(random, n), seconds(random, 25)),
         16 => Fault::HalfLost(agent, *random.pick(&[Way::Up, Way::Down])),
+        24 => Fault::HalfOpen(agent, *random.pick(&[Way::Up, Way::Down])),
         17 => Fault::SlowLink(agent, Duration::from_millis(random.below(200))),
-        18 | 19 => Fault::Twin(agent, *random.pick(&[TwinOf::Newest, TwinOf::Earlier])),
+        18 | 19 => {
+            Fault::Twin(agent, *random.pick(&[TwinOf::Newest, TwinOf::Earlier, TwinOf::Mute]))
+        }
         20 => Fault::Slow(agent, Duration::from_millis(random.below(50))),
         21 => Fault::HangShell(agent),
         22 => Fault::HangTask(rank, seconds(random, 60)),

@@ -315,7 +315,7 @@ impl Session {
             Fault::CutFor(_, time) | Fault::Partition(_, time) => {
                 time.min(HOST_SILENT_MAX) + self.link_timeout().max(HOST_SILENT_MAX)
             }
-            Fault::Hush(_) => self.silence_max(),
+            Fault::Hush(_) | Fault::HalfOpen(..) => self.silence_max(),
             Fault::Pause(_, time) => self.silence_max() + time,
             Fault::Hang(_) => self.silence_max() + HUNG_MAX,
             Fault::Slow(_, time) | Fault::SlowLink(_, time) => 1_000 * time,

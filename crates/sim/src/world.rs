@@ -284,6 +284,9 @@ impl World<'_> {
             return self.queue.push(process.paused_until, Happening::Input(id, input));
         }
         self.note_input(id, &input);
+        if id == ProcessId::HEAD {
+            self.follow_user(&input);
+        }
         self.processes[id.0].engine.handle(self.now, input);
         self.drain(id);
     }

@@ -1,5 +1,6 @@
 //! Comparing what the head says with the reference.
 
+use engine::Input;
 use model::{AgentId, IdSet};
 use proto::Event;
 
@@ -9,6 +10,15 @@ use crate::process::{End, ProcessId};
 use crate::reference::Truth;
 
 impl World<'_> {
+    /// Tells the reference what the user does.
+    pub(super) fn follow_user(&mut self, input: &Input) {
+        if let Input::UserSignal(signal) = *input {
+            self.reference.on_user_signal(self.now, signal);
+        } else if let Input::OutputClosed(_) = input {
+            self.reference.on_output_closed(self.now);
+        }
+    }
+
     /// Compares what the head tells.
     pub(super) fn compare(&mut self, event: &Event) {
         let World { shells, processes, links, hurt, session, checker, reference, now, .. } = self;

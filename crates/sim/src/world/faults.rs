@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{AgentConfig, Engine, Input, LinkId};
+use engine::{AgentConfig, Engine, Input, LinkEnd, LinkId};
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, Time};
 use wire::Stream;
 
@@ -44,6 +44,7 @@ impl World<'_> {
             Fault::Partition(ref agents, time) => self.part(agents, time),
             Fault::HalfLost(agent, Way::Up) => self.cut(agent, [true, false], true).is_some(),
             Fault::HalfLost(agent, Way::Down) => self.cut(agent, [false, true], true).is_some(),
+            Fault::HalfOpen(agent, way) => self.half_open(agent, way),
             Fault::SlowLink(agent, time) => self.slow_link(agent, time),
             Fault::Twin(agent, of) => self.bring_up_twin(agent, of),
             Fault::Pause(agent, time) => self.pause(agent, time),
@@ -51,10 +52,7 @@ impl World<'_> {
             Fault::Slow(agent, time) => self.slow(agent, time),
             Fault::HangShell(agent) => self.hang_shell(agent),
             Fault::HangTask(rank, time) => self.hang_task(rank, time),
-            Fault::UserSignal(signal) => {
-                self.reference.on_user_signal(self.now, signal);
-                self.tell_head(Input::UserSignal(signal))
-            }
+            Fault::UserSignal(signal) => self.tell_head(Input::UserSignal(signal)),
             Fault::CloseOutput(stream) => self.close_output(stream),
         };
         if has_struck {
@@ -151,6 +149,18 @@ impl World<'_> {
         Some((cut, shell))
     }
 
+    fn half_open(&mut self, agent: AgentId, way: Way) -> bool {
+        let Some((links, _)) = self.cut(agent, BOTH, false) else { return false };
+        let end = match way {
+            Way::Up => 0,
+            Way::Down => 1,
+        };
+        for link in links {
+            self.break_link(link, end, LinkEnd::Closed, Happening::LinkDown);
+        }
+        true
+    }
+
     fn links_up_of(&self, id: ProcessId) -> Vec<LinkId> {
         let links = self.links.iter().zip(0..);
         links.filter(|(link, _)| link.ends[1] == id).map(|(_, index)| LinkId(index)).collect()
@@ -216,7 +226,7 @@ impl World<'_> {
         let newest = self.shells.iter().rfind(|shell| shell.agents.contains(&agent));
         let Some(&Shell { by, attempt, start, .. }) = newest else { return false };
         let attempt = match of {
-            TwinOf::Newest => attempt,
+            TwinOf::Newest | TwinOf::Mute => attempt,
             TwinOf::Earlier => attempt.saturating_sub(1),
         };
         let (shell, id) = (ShellId(self.shells.len()), ProcessId(self.processes.len()));
@@ -232,6 +242,9 @@ impl World<'_> {
         });
         let config: AgentConfig = self.agent_config(shell, agent, id);
         self.add_process(Process::new(agent, Engine::agent(self.now, config), Some(shell)));
+        if of == TwinOf::Mute {
+            self.processes[id.0].paused_until = self.now + FOR_EVER;
+        }
         let link = self.machines.link_latency(agent);
         self.after(link, Happening::Call(id, 0));
         self.after(TWIN_TIME, Happening::HealShell(shell));
@@ -249,7 +262,6 @@ impl World<'_> {
 
     fn close_output(&mut self, stream: Stream) -> bool {
         self.closed_outputs[stream_index(stream)] = true;
-        self.reference.on_output_closed(self.now);
         self.tell_head(Input::OutputClosed(stream))
     }
 

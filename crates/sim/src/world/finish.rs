@@ -1,5 +1,7 @@
 //! What must hold when something is over.
 
+use std::collections::BTreeMap;
+
 use engine::{Outcome, exit_code};
 use model::{ExitStatus, IdSet, Rank};
 use wire::{JobFault, Stream};
@@ -47,6 +49,8 @@ impl World<'_> {
             self.check_code();
             self.check_told();
             self.check_innocence();
+            self.check_statuses();
+            self.check_tasks_are_gone();
         }
         let hash = self.checker.hash();
         let report = &mut self.checker.report;
@@ -116,6 +120,38 @@ impl World<'_> {
         for (is_innocent, is_clean, words) in blamed {
             if is_innocent && !is_clean {
                 let words = format!("{words} without a reason: {outcome:?}");
+                self.checker.violations.push(words);
+            }
+        }
+    }
+
+    /// No task has an end that it did not come to, nor runs a second time.
+    fn check_statuses(&mut self) {
+        let outcome = self.processes[0].engine.outcome();
+        let mut ended: BTreeMap<Rank, ExitStatus> = BTreeMap::new();
+        for (&rank, task) in self.processes.iter().flat_map(|process| &process.tasks) {
+            let before = task.ended.and_then(|status| ended.insert(rank, status));
+            if before.is_some() {
+                self.checker.violations.push(format!("rank {rank} ran twice"));
+            }
+        }
+        let is_lost = !outcome.losses.is_empty();
+        for (rank, status) in outcome.statuses.iter() {
+            let really = ended.get(&rank);
+            let never_ran = self.session.failing_spawns.contains_key(&rank) || really.is_none();
+            if really != Some(&status) && !never_ran && !is_lost {
+                let words = format!("rank {rank}: {status:?} was told, {really:?} is true");
+                self.checker.violations.push(words);
+            }
+        }
+    }
+
+    /// Whoever ended by itself has left no task behind. (The keepers of the others may be at it.)
+    fn check_tasks_are_gone(&mut self) {
+        for process in &self.processes {
+            let is_left = process.tasks.values().any(|task| task.is_anything_left());
+            if is_left && process.end != Some(End::Crash) {
+                let words = format!("agent {} has left tasks behind", process.agent);
                 self.checker.violations.push(words);
             }
         }

@@ -222,7 +222,7 @@ impl World<'_> {
         }
     }
 
-    fn break_link(
+    pub(super) fn break_link(
         &mut self,
         link_id: LinkId,
         end: usize,

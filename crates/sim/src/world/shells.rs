@@ -11,7 +11,6 @@ use crate::calibration::{Accept, Cpu};
 use crate::fault::ShellPlan;
 use crate::process::{End, Process, ProcessId};
 use crate::shell::{HUNG_MAX, Shell, ShellId};
-use crate::task::Task;
 
 /// How long a system call takes to find that nobody answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -231,7 +230,7 @@ impl World<'_> {
     pub(super) fn end_process(&mut self, id: ProcessId, end: End) {
         let process = &mut self.processes[id.0];
         process.end = Some(end);
-        if process.tasks.values().any(Task::is_running) {
+        if process.tasks.values().any(|task| task.is_running()) {
             self.cut_short.insert(process.agent.0);
         }
         self.running -= 1;
