@@ -176,6 +176,17 @@ impl Calibration {
         self.check(Path::new(""))
     }
 
+    /// Whether no start of `n` agents can take much longer than another.
+    pub(crate) fn is_even(&self, n: u32) -> bool {
+        let is_constant = |(_, part): (_, Distribution)| match part {
+            Distribution::Constant { .. } => true,
+            Distribution::LogNormal { .. } | Distribution::HeavyTail { .. } => false,
+        };
+        let is_idle = self.cpu == Cpu::free() || self.accept.backlog >= n && !self.cpu.is_shared;
+        let is_uniform = self.slow.is_none() && self.hosts.is_empty();
+        is_idle && is_uniform && self.launch.parameters().into_iter().all(is_constant)
+    }
+
     fn check(&self, path: &Path) -> Result<(), CalibrationError> {
         match self.impossible() {
             Some((field, why)) => {

@@ -1,12 +1,13 @@
 //! What must hold after everything that happens, and the counts that tests ask for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use model::Rank;
 use wire::Stream;
 
 use crate::pattern;
+use crate::reference::Reference;
 use crate::report::Report;
 use crate::task::stream_index;
 
@@ -15,9 +16,8 @@ use crate::task::stream_index;
 pub(crate) struct Checker {
     pub(crate) report: Report,
     pub(crate) violations: Vec<String>,
+    pub(crate) reference: Reference,
     n_tasks: u32,
-    /// Tasks that were created, wherever.
-    pub(crate) launched: BTreeSet<Rank>,
     /// How many tasks have entered the fence of each number.
     entered: Vec<u32>,
     /// How many tasks have ended after so many fences, so that later ones do not wait for them.
@@ -28,8 +28,15 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    pub(crate) fn new(n_tasks: u32) -> Checker {
-        Checker { n_tasks, ..Checker::default() }
+    pub(crate) fn new(n: u32, n_tasks: u32) -> Checker {
+        Checker { n_tasks, reference: Reference::new(n, n_tasks), ..Checker::default() }
+    }
+
+    /// Takes what the reference says about something.
+    pub(crate) fn refer(&mut self, wrong: impl FnOnce(&mut Reference) -> Option<String>) {
+        if let Some(words) = wrong(&mut self.reference) {
+            self.violate(words);
+        }
     }
 
     pub(crate) fn violate(&mut self, words: String) {

@@ -20,6 +20,7 @@ mod random;
 mod random_session;
 mod reference;
 mod report;
+mod rulebook;
 mod script;
 mod session;
 mod shell;

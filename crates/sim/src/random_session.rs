@@ -5,6 +5,7 @@ use std::time::Duration;
 use model::{AgentId, IdSet, Rank, Signal};
 use wire::{ShellFailureKind, Stream};
 
+use crate::calibration::{Cpu, SlowHosts};
 use crate::distribution::Distribution;
 use crate::fault::{Fault, ShellPlan, TwinOf, Way, When};
 use crate::launch::Launch;
@@ -53,11 +54,41 @@ impl Session {
             spec.start_timeout_ms = start_timeout_ms;
         });
         let session = if shape.once_in(5) { session.on_failure_continue() } else { session };
+        let session = with_machines(session, &mut Random::new(seed, 6));
         let session = with_failing_tasks(session, &mut Random::new(seed, 5), n * tasks);
         let session = with_bad_shells(session, &mut Random::new(seed, 3), n);
         let session = with_faults(session, &mut Random::new(seed, 4), n, n * tasks);
         if Random::new(seed, 6).once_in(8) { session.encoded() } else { session }
     }
+}
+
+/// Machines that are busy, uneven or crowded, in one session of three.
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn with_machines(session: Session, random: &mut Random) -> Session {
+    if !random.once_in(3) {
+        return session;
+    }
+    session.calibrate(|machines| {
+        let cores = u32::try_from(random.between(1, 4)).unwrap_or(1);
+        let is_shared = random.once_in(4);
+        let mut us = |max| random.below(max) as f64;
+        let (parse_us, spawn_us, exec_us) = (us(1_000), us(5_000), us(5_000));
+        let (handshake_us, message_us) = (us(3_000), us(300));
+        machines.cpu =
+            Cpu { cores, is_shared, parse_us, spawn_us, exec_us, handshake_us, message_us };
+        machines.accept.backlog = if random.once_in(3) { 8 } else { 4_096 };
+        let median = machines.launch.latency().as_secs_f64() * 1e3;
+        let gap_ms = Distribution::constant(machines.launch.gap().as_secs_f64() * 1e3);
+        let latency_ms = match random.below(3) {
+            0 => Distribution::constant(median),
+            1 => Distribution::LogNormal { median, sigma: 0.7 },
+            _ => Distribution::HeavyTail { min: median / 2.0, scale: median / 2.0, shape: 1.2 },
+        };
+        machines.launch = Launch::LatencyAndGap { latency_ms, gap_ms };
+        if random.once_in(3) {
+            machines.slow = Some(SlowHosts { fraction: 0.2, factor: 8.0 });
+        }
+    })
 }
 
 fn random_script(random: &mut Random) -> Script {

@@ -1,288 +1,176 @@
-//! A second opinion on a session: what the documents promise, worked out from what can be seen of it.
+//! A reference: what a session is, without trees, messages or time.
 //!
-//! It knows no state of any engine. It sees what the user does, what the head tells its observers
-//! and which agents were welcomed and hurt, and works out from `docs/exit-status.md` and
-//! `docs/faults.md` who is a member, when tasks may be launched, which failures may be told, and the
-//! exit status. The engine must come to the same.
+//! Agents are members once their parents have welcomed them, the job is launched when all agents
+//! are members, tasks end once, and a job is done when no task runs but on agents that are lost.
+//! The world moves the reference by what really happens. What engines tell their observers is held
+//! against it right then.
 
-use std::time::Duration;
-
-use model::{AgentId, ExitStatus, IdSet, Signal, Time};
+use model::{AgentId, ExitStatus, IdSet, Rank};
 use proto::Event;
-use wire::JobFault;
 
-/// What a session of the documents is.
+/// What really is.
+#[derive(Default)]
 pub(crate) struct Reference {
-    members: IdSet,
-    joined: IdSet,
-    failed: IdSet,
-    /// Agents that were named as lost or not started, not those that only followed.
-    told: IdSet,
-    phase: Phase,
-    has_fault: bool,
-    has_abort: bool,
-    status: Option<u8>,
-    /// The user's first signal that means to end.
-    signal: Option<Signal>,
-    output_is_closed: bool,
-    /// When the time limit and the grace time after the user's signal pass.
-    times_out_at: Option<Time>,
-    kills_at: Option<Time>,
-    grace: Duration,
-    /// The head was stopped: it heard of things later than they happened.
-    is_late: bool,
+    n: u32,
+    /// By agent: whether it has been a member.
+    members: Vec<bool>,
+    member_count: u32,
+    /// By rank.
+    tasks: Vec<Option<Task>>,
+    /// Agents that the head has declared lost.
+    lost: IdSet,
+    is_all_joined: bool,
+    is_launched: bool,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
-    Joining,
-    Running,
-    Stopping,
-    Leaving,
+/// A task that was created.
+#[derive(Clone, Copy)]
+struct Task {
+    agent: AgentId,
+    ended: Option<ExitStatus>,
 }
 
-/// What the world knows of an agent that is named in a failure.
-pub(crate) struct Truth {
-    /// It had a link to its parent at some time.
-    pub(crate) was_linked: bool,
-    /// Its parent's answer to its first words reached it at some time.
-    pub(crate) was_welcomed: bool,
-    /// It, its parent, or what is between them was hurt.
-    pub(crate) was_hurt: bool,
-}
+/// Something that must not be, in words.
+type Wrong = Option<String>;
 
 impl Reference {
-    pub(crate) fn new(n: u32, timeout: Option<Duration>, grace: Duration) -> Reference {
+    /// A session of `n` agents and so many tasks.
+    pub(crate) fn new(n: u32, n_tasks: u32) -> Reference {
         Reference {
-            members: if n == 0 { IdSet::new() } else { IdSet::range(1, n) },
-            joined: IdSet::new(),
-            failed: IdSet::new(),
-            told: IdSet::new(),
-            phase: Phase::Joining,
-            has_fault: false,
-            has_abort: false,
-            status: None,
-            signal: None,
-            output_is_closed: false,
-            times_out_at: timeout.map(|time| Time::ZERO + time),
-            kills_at: None,
-            grace,
-            is_late: false,
+            n,
+            members: vec![false; position(n) + 1],
+            tasks: vec![None; position(n_tasks)],
+            ..Reference::default()
         }
     }
 
-    /// Follows what the head tells. Returns what must not be.
-    pub(crate) fn on_event(
-        &mut self,
-        now: Time,
-        event: &Event,
-        truth: impl Fn(AgentId) -> Truth,
-    ) -> Option<String> {
-        // What is due at the same time may be what this tells of.
-        let is_timed = matches!(event, Event::Stopping(_) | Event::Over);
-        self.on_time(if is_timed { now + TICK } else { now });
-        match event {
-            Event::AgentsJoined(agents) => self.on_joined(agents, truth),
-            Event::StartFailed(failure) => {
-                self.failed = self.failed.union(&failure.agents);
-                self.decide(NOT_STARTED);
-                self.must_be_members(&failure.agents)
-            }
-            Event::AgentLost(loss) => {
-                self.failed = self.failed.union(&loss.agents);
-                self.decide(AGENT_LOST);
-                let is_news = self.told.insert(loss.agent.0);
-                let Truth { was_linked, was_hurt, .. } = truth(loss.agent);
-                if !(is_news && was_linked && was_hurt) {
-                    return Some(format!(
-                        "{event:?}, but it is news: {is_news}, it was linked: {was_linked}, it was \
-                         hurt: {was_hurt}"
-                    ));
-                }
-                self.must_be_members(&loss.agents)
-            }
-            Event::AllJoined => {
-                let is_so = self.joined == self.members && self.failed.is_empty();
-                (!is_so || self.has_fault || self.phase != Phase::Joining).then(|| {
-                    format!("all have joined? {} have, {} failed", self.joined, self.failed)
-                })
-            }
-            Event::Launched(_) => self.enter(Phase::Joining, Phase::Running),
-            Event::Stopping(_) => {
-                // A second signal, or the end of the grace time, stops for good.
-                if self.phase != Phase::Stopping {
-                    return self.enter(Phase::Running, Phase::Stopping);
-                }
-                None
-            }
-            Event::JobFault(_, fault) => {
-                self.on_fault(fault);
-                None
-            }
-            Event::JobDone(_) | Event::Over => {
-                self.phase = Phase::Leaving;
-                None
-            }
-            Event::AgentStarted { .. }
-            | Event::StartRetried { .. }
-            | Event::TaskStarted { .. }
-            | Event::TaskEnded { .. }
-            | Event::FenceReleased { .. }
-            | Event::PeerMisbehaved { .. } => None,
-        }
+    /// An agent's parent has welcomed it.
+    pub(crate) fn welcome(&mut self, agent: AgentId) {
+        let member = &mut self.members[position(agent.0)];
+        self.member_count += u32::from(!*member);
+        *member = true;
     }
 
     /// A task is created.
-    pub(crate) fn on_spawn(&self) -> Option<String> {
-        let may = matches!(self.phase, Phase::Running | Phase::Stopping | Phase::Leaving);
-        (!may).then(|| "a task was launched before all had joined".to_owned())
+    pub(crate) fn launch(&mut self, agent: AgentId, rank: Rank) -> Wrong {
+        if self.tasks[position(rank.0)].replace(Task { agent, ended: None }).is_some() {
+            return Some(format!("rank {rank} was launched twice"));
+        }
+        let missing = self.n - self.member_count;
+        (missing > 0).then(|| format!("rank {rank} was launched with {missing} agents missing"))
     }
 
-    /// The user sends a signal to the front end.
-    pub(crate) fn on_user_signal(&mut self, now: Time, signal: Signal) {
-        self.on_time(now);
-        if ![Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal) {
-            return;
-        }
-        let is_first = self.signal.is_none();
-        let status = 128 + self.signal.get_or_insert(signal).0;
-        match self.phase {
-            Phase::Joining => {
-                self.decide(status);
-                self.phase = Phase::Leaving;
+    /// A task has ended.
+    pub(crate) fn end(&mut self, rank: Rank, status: ExitStatus) -> Wrong {
+        match &mut self.tasks[position(rank.0)] {
+            Some(Task { ended: ended @ None, .. }) => {
+                *ended = Some(status);
+                None
             }
-            // The tasks decide; only who lets the grace time pass is killed.
-            Phase::Running if is_first => {
-                self.kills_at = (signal != Signal::INT).then(|| now + self.grace);
+            Some(_) | None => Some(format!("rank {rank} ended and did not run")),
+        }
+    }
+
+    /// An agent or the head tells something.
+    pub(crate) fn on_event(&mut self, agent: AgentId, event: &Event) -> Wrong {
+        match event {
+            Event::TaskEnded { rank, status, .. } => self.on_told_end(*rank, *status),
+            Event::AgentsJoined(ids) if agent == AgentId::HEAD => {
+                let stranger = ids.iter().find(|&id| !self.members[position(id)]);
+                stranger.map(|id| format!("agent {id} has joined without a welcome"))
             }
-            Phase::Running | Phase::Stopping => self.decide(status),
-            Phase::Leaving if is_first => {}
-            Phase::Leaving => self.decide(status),
-        }
-    }
-
-    /// Nobody reads the front end's output any more.
-    pub(crate) fn on_output_closed(&mut self, now: Time) {
-        self.on_time(now);
-        if std::mem::replace(&mut self.output_is_closed, true) {
-            return;
-        }
-        match self.phase {
-            Phase::Joining | Phase::Running => self.decide(OUTPUT_CLOSED),
-            Phase::Stopping | Phase::Leaving => {}
-        }
-        if self.phase == Phase::Joining {
-            self.phase = Phase::Leaving;
-        }
-    }
-
-    /// The head was stopped or slow: what came first can't be told from outside.
-    pub(crate) fn on_late(&mut self) {
-        self.is_late = true;
-    }
-
-    /// The head has ended with this status.
-    pub(crate) fn on_exit(&mut self, now: Time, code: u8, is_orderly: bool) -> Option<String> {
-        self.on_time(now + TICK);
-        let expected = self.status.unwrap_or(if is_orderly { 0 } else { INTERNAL });
-        (!self.is_late && code != expected)
-            .then(|| format!("exit status {code}, but by the rule it is {expected}"))
-    }
-
-    fn on_joined(&mut self, agents: &IdSet, truth: impl Fn(AgentId) -> Truth) -> Option<String> {
-        let again = agents.difference(&agents.difference(&self.joined));
-        self.joined = self.joined.union(agents);
-        let strangers: IdSet =
-            agents.iter().filter(|&agent| !truth(AgentId(agent)).was_welcomed).collect();
-        if !again.is_empty() || !strangers.is_empty() {
-            return Some(format!("{again} joined twice, {strangers} without a welcome"));
-        }
-        self.must_be_members(agents)
-    }
-
-    fn must_be_members(&self, agents: &IdSet) -> Option<String> {
-        let strangers = agents.difference(&self.members);
-        (!strangers.is_empty()).then(|| format!("agents {strangers} are none of the session"))
-    }
-
-    fn enter(&mut self, from: Phase, to: Phase) -> Option<String> {
-        let is_wrong = self.phase != from;
-        let words = format!("the session goes from {:?} to {to:?}", self.phase);
-        self.phase = to;
-        is_wrong.then_some(words)
-    }
-
-    fn on_fault(&mut self, fault: &JobFault) {
-        self.has_fault = true;
-        let status = match fault {
-            JobFault::Program { errno, .. } | JobFault::Spawn { errno, .. } => {
-                if *errno == NO_SUCH_FILE { NOT_FOUND } else { CANNOT_RUN }
+            Event::AllJoined => {
+                self.is_all_joined = true;
+                (self.member_count < self.n).then(|| "not all have joined".into())
             }
-            JobFault::Directory { .. } => CANNOT_RUN,
-            JobFault::Task { status, .. } => status_of(*status),
-            JobFault::Unfinalized { status, .. } => match status.map(status_of) {
-                None | Some(0) => PMI_BROKEN,
-                Some(own) => own,
-            },
-            JobFault::Pmi { .. } => PMI_BROKEN,
-            JobFault::Abort { code, .. } => {
-                if !std::mem::replace(&mut self.has_abort, true) {
-                    self.status = None;
-                }
-                u8::try_from(code.rem_euclid(256)).ok().filter(|&low| low != 0).unwrap_or(1)
+            Event::Launched(_) if agent == AgentId::HEAD => {
+                self.is_launched = true;
+                (!self.is_all_joined).then(|| "a launch before all have joined".into())
             }
-        };
-        self.decide(status);
+            Event::AgentLost(loss) if agent == AgentId::HEAD => {
+                self.lost = self.lost.union(&loss.agents);
+                None
+            }
+            Event::JobDone(_) if agent == AgentId::HEAD => self.on_job_done(),
+            Event::AgentStarted { .. }
+            | Event::StartRetried { .. }
+            | Event::AgentsJoined(_)
+            | Event::StartFailed(_)
+            | Event::Launched(_)
+            | Event::TaskStarted { .. }
+            | Event::FenceReleased { .. }
+            | Event::JobFault(..)
+            | Event::Stopping(_)
+            | Event::AgentLost(_)
+            | Event::PeerMisbehaved { .. }
+            | Event::JobDone(_)
+            | Event::Over => None,
+        }
     }
 
-    /// What went wrong first gives the status.
-    fn decide(&mut self, status: u8) {
-        self.status.get_or_insert(status);
+    fn on_told_end(&self, rank: Rank, status: ExitStatus) -> Wrong {
+        // A task that could not be created has a status and no process.
+        let task = self.tasks[position(rank.0)]?;
+        (task.ended != Some(status))
+            .then(|| format!("rank {rank}: {status:?} was told, {:?} is true", task.ended))
     }
 
-    fn on_time(&mut self, now: Time) {
-        let is_due = |at: &mut Option<Time>| at.take_if(|at| *at < now).is_some();
-        if self.phase != Phase::Running && self.phase != Phase::Joining {
-            self.kills_at = None;
-        }
-        if self.phase == Phase::Leaving {
-            self.times_out_at = None;
-        }
-        let (kill, timeout) = (self.kills_at, self.times_out_at);
-        let kill_first = kill.is_some_and(|kill| timeout.is_none_or(|timeout| kill < timeout));
-        let killed = 128 + self.signal.map_or(0, |signal| signal.0);
-        let (due_kill, due_timeout) = (is_due(&mut self.kills_at), is_due(&mut self.times_out_at));
-        if due_kill && kill_first {
-            self.decide(killed);
-        }
-        if due_timeout {
-            self.decide(TIMED_OUT);
-        }
-        if due_kill {
-            self.decide(killed);
-        }
+    fn on_job_done(&self) -> Wrong {
+        let runs = |task: &&Task| task.ended.is_none() && !self.lost.contains(task.agent.0);
+        let running = self.tasks.iter().flatten().filter(runs).count();
+        (running > 0).then(|| format!("the job is done, and {running} tasks run"))
     }
 }
 
-/// The statuses of `docs/exit-status.md`.
-const TIMED_OUT: u8 = 124;
-const CANNOT_RUN: u8 = 126;
-const NOT_FOUND: u8 = 127;
-const OUTPUT_CLOSED: u8 = 141;
-const PMI_BROKEN: u8 = 250;
-const AGENT_LOST: u8 = 251;
-const NOT_STARTED: u8 = 252;
+fn position(id: u32) -> usize {
+    usize::try_from(id).unwrap_or(usize::MAX)
+}
 
-const INTERNAL: u8 = 253;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::JobId;
 
-const NO_SUCH_FILE: i32 = 2;
+    const OK: ExitStatus = ExitStatus::Exited(0);
 
-/// The resolution of time.
-const TICK: Duration = Duration::from_nanos(1);
+    fn joined() -> Reference {
+        let mut reference = Reference::new(2, 2);
+        reference.welcome(AgentId(1));
+        reference.welcome(AgentId(2));
+        reference
+    }
 
-fn status_of(status: ExitStatus) -> u8 {
-    match status {
-        ExitStatus::Exited(code) => code,
-        ExitStatus::Signaled { signal, .. } => 128 + signal.0,
+    #[test]
+    fn a_launch_with_somebody_missing_is_wrong() {
+        let mut reference = Reference::new(2, 2);
+        reference.welcome(AgentId(1));
+        reference.welcome(AgentId(1));
+        assert!(reference.launch(AgentId(1), Rank(0)).is_some());
+        assert!(reference.on_event(AgentId::HEAD, &Event::AllJoined).is_some());
+        let joined = Event::AgentsJoined(IdSet::range(1, 2));
+        assert!(reference.on_event(AgentId::HEAD, &joined).is_some());
+    }
+
+    #[test]
+    fn a_job_is_done_when_no_task_runs_but_on_lost_agents() {
+        let mut reference = joined();
+        assert_eq!(reference.launch(AgentId(1), Rank(0)), None);
+        assert_eq!(reference.launch(AgentId(2), Rank(1)), None);
+        assert_eq!(reference.end(Rank(0), OK), None);
+        let done = Event::JobDone(JobId(0));
+        assert!(reference.on_event(AgentId::HEAD, &done).is_some());
+        assert_eq!(reference.end(Rank(1), OK), None);
+        assert_eq!(reference.on_event(AgentId::HEAD, &done), None);
+    }
+
+    #[test]
+    fn a_status_that_is_not_the_tasks_is_wrong() {
+        let mut reference = joined();
+        assert_eq!(reference.launch(AgentId(1), Rank(0)), None);
+        let told = Event::TaskEnded { job: JobId(0), rank: Rank(0), status: OK };
+        assert!(reference.on_event(AgentId(1), &told).is_some(), "it still runs");
+        assert_eq!(reference.end(Rank(0), ExitStatus::Exited(1)), None);
+        assert!(reference.on_event(AgentId(1), &told).is_some());
+        assert!(reference.end(Rank(0), OK).is_some(), "it has ended");
     }
 }

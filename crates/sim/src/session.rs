@@ -13,8 +13,8 @@ use crate::distribution::Distribution;
 use crate::fault::{Fault, ShellPlan, When};
 use crate::launch::Launch;
 use crate::log::Log;
-use crate::reference::Reference;
 use crate::report::{Failure, Report};
+use crate::rulebook::Rulebook;
 use crate::script::Script;
 use crate::shell::HUNG_MAX;
 use crate::world::World;
@@ -299,8 +299,8 @@ impl Session {
         World::state_after(self, steps, Log::All(sink))
     }
 
-    pub(crate) fn reference(&self) -> Reference {
-        Reference::new(self.n, self.timeout, self.grace)
+    pub(crate) fn rulebook(&self) -> Rulebook {
+        Rulebook::new(self.n, self.timeout, self.grace)
     }
 
     /// Within which time an agent with nobody above it is gone: longer where only silence tells.
@@ -347,7 +347,8 @@ impl Session {
 
     /// Whether nothing is to keep an agent from joining.
     pub(crate) fn starts_work(&self) -> bool {
-        self.shells.is_empty() && self.join_timeout.is_none()
+        let is_timely = self.join_timeout.is_none() && self.calibration.is_even(self.n);
+        self.shells.is_empty() && is_timely
     }
 
     /// Whether no shell is to end by itself once it has started an agent. Over a fast link such an
@@ -366,8 +367,13 @@ impl Session {
         self.tasks.iter().sum()
     }
 
-    pub(crate) fn script_of(&self, rank: Rank) -> &Script {
-        self.scripts.get(&rank).unwrap_or(&self.script)
+    /// What every task does that has no script of its own.
+    pub(crate) fn script_of_all(&self) -> &Script {
+        &self.script
+    }
+
+    pub(crate) fn own_script(&self, rank: Rank) -> Option<&Script> {
+        self.scripts.get(&rank)
     }
 
     pub(crate) fn shell_plan(&self, agent: AgentId, attempt: u32) -> ShellPlan {

@@ -37,8 +37,9 @@ use crate::log::{Log, kind_hash};
 use crate::machines::Machines;
 use crate::process::{Process, ProcessId};
 use crate::queue::Queue;
-use crate::reference::Reference;
 use crate::report::{Failure, Report};
+use crate::rulebook::Rulebook;
+use crate::script::Step;
 use crate::session::Session;
 use crate::shell::{Shell, ShellId};
 
@@ -61,7 +62,7 @@ pub(crate) struct World<'a> {
     links: Vec<Link>,
     shells: Vec<Shell>,
     checker: Checker,
-    reference: Reference,
+    rulebook: Rulebook,
     /// Agents that something has hurt.
     hurt: IdSet,
     /// Agents that ended while tasks of theirs ran.
@@ -72,6 +73,9 @@ pub(crate) struct World<'a> {
     partitions: Vec<(IdSet, Time)>,
     log: Log<'a>,
     kvsname: Rc<str>,
+    n_tasks: u32,
+    /// What tasks do that have no script of their own.
+    script: Rc<[Step]>,
     /// The head's output: when its reader is free, what waits for it, which streams are closed.
     reader_free_at: Time,
     unwritten: u64,
@@ -184,14 +188,16 @@ impl World<'_> {
             running: 0,
             links: Vec::new(),
             shells: Vec::new(),
-            checker: Checker::new(session.n_tasks()),
-            reference: session.reference(),
+            checker: Checker::new(session.n, session.n_tasks()),
+            rulebook: session.rulebook(),
             hurt: IdSet::new(),
             cut_short: IdSet::new(),
             step_faults: Vec::new(),
             partitions: Vec::new(),
             log,
             kvsname,
+            n_tasks: session.n_tasks(),
+            script: session.script_of_all().steps(),
             reader_free_at: Time::ZERO,
             unwritten: 0,
             closed_outputs: [false; 2],
@@ -317,6 +323,8 @@ impl World<'_> {
     fn drain(&mut self, id: ProcessId) {
         while let Some(event) = self.processes[id.0].engine.poll_event() {
             log!(self, "agent {} tells {event:?}", self.processes[id.0].agent);
+            let agent = self.processes[id.0].agent;
+            self.checker.refer(|reference| reference.on_event(agent, &event));
             if id == ProcessId::HEAD {
                 self.compare(&event);
                 self.checker.report.events.push((self.now, event));

@@ -1,4 +1,4 @@
-//! Comparing what the head says with the reference.
+//! Comparing what the head says with the rulebook.
 
 use engine::Input;
 use model::{AgentId, IdSet};
@@ -7,21 +7,21 @@ use proto::Event;
 use super::World;
 use crate::fault::ShellPlan;
 use crate::process::{End, ProcessId};
-use crate::reference::Truth;
+use crate::rulebook::Truth;
 
 impl World<'_> {
-    /// Tells the reference what the user does.
+    /// Tells the rulebook what the user does.
     pub(super) fn follow_user(&mut self, input: &Input) {
         if let Input::UserSignal(signal) = *input {
-            self.reference.on_user_signal(self.now, signal);
+            self.rulebook.on_user_signal(self.now, signal);
         } else if let Input::OutputClosed(_) = input {
-            self.reference.on_output_closed(self.now);
+            self.rulebook.on_output_closed(self.now);
         }
     }
 
     /// Compares what the head tells.
     pub(super) fn compare(&mut self, event: &Event) {
-        let World { shells, processes, links, hurt, session, checker, reference, now, .. } = self;
+        let World { shells, processes, links, hurt, session, checker, rulebook, now, .. } = self;
         let truth = |agent: AgentId| {
             let runs = shells.iter().rev().filter(|shell| shell.agents.contains(&agent));
             let parent = runs.clone().next().map(|shell| processes[shell.by.0].agent);
@@ -35,15 +35,15 @@ impl World<'_> {
                         && runs.clone().any(|shell| shell.plan == ShellPlan::EndsEarly),
             }
         };
-        let wrong = reference.on_event(*now, event, truth);
+        let wrong = rulebook.on_event(*now, event, truth);
         self.checker.violations.extend(wrong);
     }
 
     /// Compares the exit status.
     pub(super) fn compare_status(&mut self, end: End) {
         let wrong = match end {
-            End::Exit(code) => self.reference.on_exit(self.now, code, true),
-            End::Abandon(code) => self.reference.on_exit(self.now, code, false),
+            End::Exit(code) => self.rulebook.on_exit(self.now, code, true),
+            End::Abandon(code) => self.rulebook.on_exit(self.now, code, false),
             End::Crash => None,
         };
         self.checker.violations.extend(wrong);

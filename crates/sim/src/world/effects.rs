@@ -11,6 +11,7 @@ use crate::link::transfer_time;
 use crate::log::kind_hash;
 use crate::pattern;
 use crate::process::{End, ProcessId};
+use crate::script::Script;
 use crate::task::{Task, Wait};
 
 /// The most that a driver reads at once.
@@ -60,14 +61,14 @@ impl World<'_> {
             let result = Err((errno, "execve".into()));
             return self.tell_soon(id, Input::Spawned { job, rank, result });
         }
-        self.checker.violations.extend(self.reference.on_spawn());
-        if !self.checker.launched.insert(rank) {
-            self.checker.violate(format!("rank {rank} was launched twice"));
-        }
-        let script = self.session.script_of(rank).steps();
+        self.checker.violations.extend(self.rulebook.on_spawn());
+        let own = self.session.own_script(rank).map(Script::steps);
+        let script = own.unwrap_or_else(|| self.script.clone());
         let kvsname = self.kvsname.clone();
-        let task = Task::new(rank, self.session.n_tasks(), kvsname, script, spawn.stdin);
+        let task = Task::new(rank, self.n_tasks, kvsname, script, spawn.stdin);
         self.processes[id.0].tasks.insert(rank, Box::new(task));
+        let agent = self.processes[id.0].agent;
+        self.checker.refer(|reference| reference.launch(agent, rank));
         let &Cpu { spawn_us, exec_us, .. } = self.machines.cpu();
         let spawned = self.work(id, self.now, spawn_us);
         let runs = self.machines.work(self.processes[id.0].agent, spawned, exec_us);
@@ -179,7 +180,7 @@ impl World<'_> {
         const SUSPENDED: std::time::Duration = std::time::Duration::from_secs(30);
         // Agents that call meanwhile find that nobody answers.
         self.hurt.insert(AgentId::HEAD.0);
-        self.reference.on_late();
+        self.rulebook.on_late();
         self.processes[id.0].paused_until = self.now + SUSPENDED;
         self.after(SUSPENDED, Happening::Input(id, Input::Resumed));
     }

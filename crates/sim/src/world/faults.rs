@@ -255,7 +255,7 @@ impl World<'_> {
         let Some(id) = self.running(agent) else { return false };
         self.processes[id.0].paused_until = self.now + time;
         if id == ProcessId::HEAD {
-            self.reference.on_late();
+            self.rulebook.on_late();
         }
         true
     }

@@ -116,6 +116,7 @@ impl World<'_> {
             }
         }
         if let Message::Welcome(_) = message {
+            self.checker.reference.welcome(agent);
             let report = &mut self.checker.report;
             report.welcomed_at = Some(self.now);
             *report.welcomes.entry(agent).or_default() += 1;

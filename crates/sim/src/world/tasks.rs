@@ -75,6 +75,7 @@ impl World<'_> {
         }
         task.ended = Some(status);
         task.waits_for = Wait::End;
+        self.checker.refer(|reference| reference.end(rank, status));
         if status == ExitStatus::Exited(0) || self.session.goes_on {
             self.checker.excuse_from_fences(task.fences);
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use model::Rank;
 use sim::{Calibration, Distribution, Launch, Script, Session};
 
 pub(crate) const USAGE: &str = "\
@@ -18,6 +19,9 @@ usage: simulate [--agents N] [--tree T] [--tasks N] [--latency-ms L] [--gap-ms G
 
 /// The most agents whose tasks exchange cards.
 const CARDS_MAX: u32 = 1_000;
+
+/// One in so many tasks of a large session writes something.
+const WRITER_STEP: usize = 1_000;
 
 /// What the command line says.
 #[derive(Clone, Debug, Default)]
@@ -114,7 +118,12 @@ impl Options {
             })?,
             None => usual(),
         };
-        let session = session.calibration(calibration);
+        let mut session = session.calibration(calibration);
+        if agents > CARDS_MAX {
+            for rank in (0..agents).step_by(WRITER_STEP) {
+                session = session.task(Rank(rank), Script::new().output(640));
+            }
+        }
         Ok(session.calibrate(|machines| self.change(machines)))
     }
 
