@@ -318,6 +318,7 @@ impl Session {
             Fault::Hush(_) | Fault::HalfOpen(..) => self.silence_max(),
             Fault::Pause(_, time) => self.silence_max() + time,
             Fault::Hang(_) => self.silence_max() + HUNG_MAX,
+            Fault::Twin(..) => 2 * HUNG_MAX,
             Fault::Slow(_, time) | Fault::SlowLink(_, time) => 1_000 * time,
             Fault::Crash(_)
             | Fault::KillKeeper(_)
@@ -325,7 +326,6 @@ impl Session {
             | Fault::KillTask(_)
             | Fault::HangShell(_)
             | Fault::HangTask(..)
-            | Fault::Twin(..)
             | Fault::UserSignal(_)
             | Fault::CloseOutput(_) => Duration::ZERO,
         };

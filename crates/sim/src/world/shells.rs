@@ -7,7 +7,7 @@ use model::{AgentId, ExitStatus, Signal};
 use wire::ShellFailureKind;
 
 use super::{Happening, LOCAL_TIME, ShellEnd, World};
-use crate::calibration::{Accept, Cpu};
+use crate::calibration::Cpu;
 use crate::fault::ShellPlan;
 use crate::process::{End, Process, ProcessId};
 use crate::shell::{HUNG_MAX, Shell, ShellId};
@@ -138,22 +138,29 @@ impl World<'_> {
         }
     }
 
-    /// A started agent's SYN is at its parent's listening socket. If that has no room, it is
-    /// dropped, and sent again later.
+    /// A started agent's SYN is on its way to its parent's listening socket. If that has no room, or
+    /// the network is cut, it is lost, and sent again later.
     pub(super) fn call(&mut self, id: ProcessId, tries: usize) {
+        let Some(shell) = self.processes[id.0].shell else { return };
+        let Shell { by, is_cut, .. } = self.shells[shell.0];
         let handshake_us = self.machines.cpu().handshake_us;
-        let parent = self.processes[id.0].shell.map(|shell| self.shells[shell.0].by);
-        let Some(parent) = parent.filter(|_| handshake_us > 0.0) else {
-            return self.connected(id);
-        };
-        let Accept { backlog, retransmits_s } = &self.session.calibration.accept;
-        if self.processes[parent.0].unaccepted < *backlog {
-            self.processes[parent.0].unaccepted += 1;
-            let accepted = self.work(parent, self.now, handshake_us);
+        if is_cut {
+            self.call_again(id, tries);
+        } else if handshake_us <= 0.0 {
+            self.connected(id);
+        } else if self.processes[by.0].unaccepted < self.session.calibration.accept.backlog {
+            self.processes[by.0].unaccepted += 1;
+            let accepted = self.work(by, self.now, handshake_us);
             let done = self.work(id, accepted, handshake_us);
-            return self.queue.push(done, Happening::Connected(id));
+            self.queue.push(done, Happening::Connected(id));
+        } else {
+            self.checker.report.syns_dropped += 1;
+            self.call_again(id, tries);
         }
-        self.checker.report.syns_dropped += 1;
+    }
+
+    fn call_again(&mut self, id: ProcessId, tries: usize) {
+        let retransmits_s = &self.session.calibration.accept.retransmits_s;
         let before = tries.checked_sub(1).map_or(0.0, |index| retransmits_s[index]);
         match retransmits_s.get(tries) {
             Some(next) => {
