@@ -103,8 +103,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH", help_heading = "Agents")]
     pub(crate) agent_path: Option<OsString>,
 
-    /// Who starts whom: flat, chain, kary:K, binomial, two-level, greedy or greedy:L,G
-    /// [default: by the number of hosts]
+    /// Who starts whom: flat, chain, kary:K, binomial, two-level, greedy, greedy:L,G or adaptive
+    /// [default: adaptive]
     #[arg(long, value_name = "TREE", help_heading = "Agents")]
     pub(crate) tree: Option<Tree>,
 

@@ -78,9 +78,8 @@ impl Layout {
 pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig, SetupError> {
     let names = layout.names();
     let n = names.len() as u64;
-    let default_tree = || engine::tree::default_tree(n, Tree::ASSUMED_LATENCY, Tree::ASSUMED_GAP);
     Ok(HeadConfig {
-        tree: args.tree.unwrap_or_else(default_tree),
+        tree: args.tree.unwrap_or(Tree::adaptive()),
         session: session(args, n)?,
         job: job(args, layout)?,
         names,

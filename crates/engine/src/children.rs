@@ -44,20 +44,28 @@ impl Engine {
         if self.ending.is_some() {
             return;
         }
+        if self.handout.is_some() {
+            return self.start_free();
+        }
         let session = self.session();
         let bulk_max = usize::try_from(session.bulk_max.max(1)).unwrap_or(usize::MAX);
         while !self.waiting.is_empty() && self.starts_in_flight() < session.window.max(1) as usize {
-            // An agent is told which try it is, so those of one command are on the same.
-            let attempts = |agent: &AgentId| self.children[agent].attempts;
-            let first = self.waiting.front().map(attempts);
-            let same = self.waiting.iter().take_while(|agent| Some(attempts(agent)) == first);
-            let count = same.take(bulk_max).count();
-            let agents: Vec<AgentId> = self.waiting.drain(..count).collect();
+            let agents = self.next_waiting(bulk_max);
             self.start(agents);
         }
     }
 
-    fn starts_in_flight(&self) -> usize {
+    /// Takes the agents of the next start out of those that wait. An agent is told which try it
+    /// is, so those of one command are on the same.
+    pub(crate) fn next_waiting(&mut self, bulk_max: usize) -> Vec<AgentId> {
+        let attempts = |agent: &AgentId| self.children[agent].attempts;
+        let first = self.waiting.front().map(attempts);
+        let same = self.waiting.iter().take_while(|agent| Some(attempts(agent)) == first);
+        let count = same.take(bulk_max).count();
+        self.waiting.drain(..count).collect()
+    }
+
+    pub(crate) fn starts_in_flight(&self) -> usize {
         let in_flight = |agents: &Vec<AgentId>| {
             agents.iter().any(|agent| {
                 let state = &self.children[agent].state;
@@ -67,7 +75,7 @@ impl Engine {
         self.starts.values().filter(|agents| in_flight(agents)).count()
     }
 
-    fn start(&mut self, agents: Vec<AgentId>) {
+    pub(crate) fn start(&mut self, agents: Vec<AgentId>) {
         let session = self.session();
         let start = StartId(self.starts_made);
         self.starts_made += 1;
@@ -92,7 +100,7 @@ impl Engine {
 
     /// Handles a child's first words.
     pub(crate) fn on_hello(&mut self, link: LinkId, agent: AgentId, hello: Hello) {
-        let count = u32::try_from(self.children.len()).unwrap_or(u32::MAX).max(1);
+        let count = u32::try_from(self.children_expected()).unwrap_or(u32::MAX).max(1);
         let window = (OUTPUT_BYTES / count).clamp(OUTPUT_BYTES_MIN, OUTPUT_BYTES_MAX);
         let ending = self.ending.is_some();
         let Some(child) = self.children.get_mut(&agent) else { return };
@@ -113,6 +121,8 @@ impl Engine {
         let joined_in = self.now.since(child.first_start).as_micros();
         let joined_in = u64::try_from(joined_in).unwrap_or(u64::MAX);
         self.stats.join_us_max = self.stats.join_us_max.max(joined_in);
+        self.first_share(agent);
+        let Some(child) = self.children.get_mut(&agent) else { return };
         let welcome = Welcome {
             tree: child.tree,
             below: child.below.clone(),
@@ -224,6 +234,7 @@ impl Engine {
     /// Handles that the time to join is over: whoever is not up is reported, with its last words.
     pub(crate) fn give_up_joining(&mut self) {
         self.waiting.clear();
+        self.fail_held();
         let agents: Vec<AgentId> = self.children.keys().copied().collect();
         for agent in agents {
             let Some(child) = self.children.get_mut(&agent) else { continue };
@@ -243,6 +254,22 @@ impl Engine {
                 | ChildState::Gone { .. } => {}
             }
         }
+    }
+
+    /// Reports those that nobody has started.
+    fn fail_held(&mut self) {
+        let held = self.drop_held();
+        if held.is_empty() {
+            return;
+        }
+        self.on_start_failures(vec![StartFailure {
+            agents: held,
+            cause: StartCause::Deadline,
+            words: String::new(),
+            elapsed_ms: 0,
+            attempts: 0,
+            by: self.id,
+        }]);
     }
 
     /// Kills a start's shell, whose end then fails the start with `cause`.
@@ -278,6 +305,7 @@ impl Engine {
     /// Ends what has been started and has not joined, and starts nothing more.
     pub(crate) fn end_starts(&mut self) {
         self.waiting.clear();
+        self.drop_held();
         let mut unjoined = Vec::new();
         for child in self.children.values_mut() {
             match child.state {

@@ -19,6 +19,7 @@ use wire::{Hello, JobFault, JobSpec, Message, SessionSpec, Stats, Welcome};
 
 use crate::child::Child;
 use crate::ending::Ending;
+use crate::handout::Handout;
 use crate::head::Head;
 use crate::job::Job;
 use crate::joining::Joining;
@@ -40,8 +41,12 @@ pub struct Engine {
     pub(crate) children: BTreeMap<AgentId, Child>,
     /// Children in the order in which they are to be started.
     pub(crate) waiting: VecDeque<AgentId>,
+    /// What is handed out here, in an adaptive tree.
+    pub(crate) handout: Option<Handout>,
     pub(crate) starts: BTreeMap<StartId, Vec<AgentId>>,
     pub(crate) starts_made: u64,
+    /// Whether the driver tells when its host is free for the next start.
+    pub(crate) is_told: bool,
     /// Links of children, proven or not yet.
     pub(crate) links: BTreeMap<LinkId, AgentId>,
     pub(crate) ticker: Option<Ticker>,
@@ -110,8 +115,10 @@ impl Engine {
             session: None,
             children: BTreeMap::new(),
             waiting: VecDeque::new(),
+            handout: None,
             starts: BTreeMap::new(),
             starts_made: 0,
+            is_told: false,
             links: BTreeMap::new(),
             ticker: None,
             joining: Joining::default(),
@@ -135,6 +142,7 @@ impl Engine {
             Input::Alive(link) => self.on_alive(link),
             Input::LinkDown { link, end, words } => self.on_link_down(link, end, words),
             Input::ConnectFailed(words) => self.abandon(words),
+            Input::Started(start) => self.on_started(start),
             Input::ShellEnded { start, kind, status, words } => {
                 self.on_shell_ended(start, wire::StartCause::Shell(kind, status), words);
             }
@@ -186,12 +194,25 @@ impl Engine {
             return;
         }
         self.check_children();
+        if self.handout.is_some() {
+            self.start_waiting();
+        }
         self.check_job();
         self.govern(Head::on_time);
         if self.ending.as_ref().is_some_and(|ending| ending.give_up_at <= now) {
             self.leave();
         }
         self.settle();
+    }
+
+    /// Takes note that the driver will report [`Input::Started`] for every start. Say so at once:
+    /// in an adaptive tree, starts are then made as the host is free for them, and otherwise as
+    /// what was measured lets expect.
+    pub fn expect_started(&mut self) {
+        self.is_told = true;
+        if let Some(handout) = &mut self.handout {
+            handout.pace.be_told();
+        }
     }
 
     /// When to call [`Engine::on_time`] at the latest.
@@ -208,7 +229,11 @@ impl Engine {
         let job = self.job.as_ref().and_then(Job::timeout);
         let ending = self.ending.as_ref().map(|ending| ending.give_up_at);
         let tick = self.ticker.as_ref().map(Ticker::next);
-        [above, children, job, ending, tick, self.joining.tell_at].into_iter().flatten().min()
+        let start = self.start_due();
+        [above, children, job, ending, tick, start, self.joining.tell_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The next thing to do. Call until `None` after every `handle` and `on_time`.
@@ -247,9 +272,20 @@ impl Engine {
         names: Vec<String>,
         session: SessionSpec,
     ) {
-        let mut names = names.into_iter();
         self.joining.missing = below.clone();
-        for branch in crate::tree::branches(&tree, &below) {
+        self.session = Some(Arc::new(session));
+        if let Tree::Adaptive { latency, gap } = tree {
+            self.begin_handout((latency, gap), &below, names);
+        } else {
+            self.plan_children(&tree, &below, names);
+        }
+        self.set_ticker();
+        self.start_waiting();
+    }
+
+    fn plan_children(&mut self, tree: &Tree, below: &IdSet, names: Vec<String>) {
+        let mut names = names.into_iter();
+        for branch in crate::tree::branches(tree, below) {
             let name = names.next().unwrap_or_default();
             let size = usize::try_from(branch.below.len()).unwrap_or(usize::MAX);
             let below_names = names.by_ref().take(size).collect();
@@ -258,12 +294,17 @@ impl Engine {
             self.waiting.push_back(branch.child);
             self.children.insert(branch.child, child);
         }
-        let shortest = Duration::from_millis(u64::from(session.heartbeat_ms));
-        if !self.children.is_empty() {
-            self.ticker = Some(Ticker::new(self.now, shortest, self.children.len()));
+    }
+
+    /// Pings for as many children as there are.
+    pub(crate) fn set_ticker(&mut self) {
+        let shortest = Duration::from_millis(u64::from(self.session().heartbeat_ms));
+        let children = self.children.len();
+        match &mut self.ticker {
+            Some(ticker) => ticker.set_children(shortest, children),
+            None if children > 0 => self.ticker = Some(Ticker::new(self.now, shortest, children)),
+            None => {}
         }
-        self.session = Some(Arc::new(session));
-        self.start_waiting();
     }
 
     fn on_link_up(&mut self, link: LinkId, peer: AgentId) {
@@ -366,6 +407,7 @@ impl Engine {
                 self.tell_children(Message::Stop { job, grace_ms });
                 self.stop_job(Duration::from_millis(u64::from(grace_ms)));
             }
+            Message::Work(work) => self.on_work(&work),
             Message::Suspend(on) => {
                 self.tell_children(Message::Suspend(on));
                 self.suspend(on);
@@ -383,14 +425,19 @@ impl Engine {
             | Message::Done { .. }
             | Message::Lost(_)
             | Message::Bye(_)
-            | Message::Ping { .. } => self.abandon("its parent broke the protocol".to_string()),
+            | Message::Ping { .. }
+            | Message::MoreWork(_) => self.abandon("its parent broke the protocol".to_string()),
         }
     }
 
     fn on_child_message(&mut self, agent: AgentId, message: Message) {
         self.child_heard(agent);
         match message {
-            Message::Joined(ids) => self.on_joined(&ids),
+            Message::Joined(ids) => {
+                self.count_workers(&ids);
+                self.on_joined(&ids);
+            }
+            Message::MoreWork(free) => self.on_more_work(agent, free),
             Message::StartFailed(failures) => self.on_start_failures(failures),
             Message::JobFault(job, fault) => self.fault(job, *fault),
             Message::Enter { job: _, fence, payload } => self.on_child_enter(agent, fence, payload),
@@ -412,6 +459,7 @@ impl Engine {
             | Message::Signal(..)
             | Message::Stop { .. }
             | Message::Shutdown
+            | Message::Work(_)
             | Message::Suspend(_) => self.child_misbehaved(agent, "it gave its parent an order"),
         }
     }

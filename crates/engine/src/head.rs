@@ -140,7 +140,10 @@ impl Head {
             Message::InputClosed(_) => self.close_input(orders),
             Message::Done { job, statuses } => {
                 self.outcome.statuses = statuses;
-                orders.events.push_back(Event::JobDone(job));
+                // Who was left behind may have tasks that run.
+                if !matches!(self.state, State::Leaving) {
+                    orders.events.push_back(Event::JobDone(job));
+                }
                 self.end(orders);
             }
             Message::Lost(loss) => self.on_lost(loss, orders),
@@ -160,7 +163,9 @@ impl Head {
             | Message::Shutdown
             | Message::Bye(_)
             | Message::Ping { .. }
-            | Message::Suspend(_) => {}
+            | Message::Suspend(_)
+            | Message::MoreWork(_)
+            | Message::Work(_) => {}
         }
     }
 

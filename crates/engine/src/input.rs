@@ -51,6 +51,9 @@ pub enum Input {
     },
     /// An agent could not reach its parent at any address.
     ConnectFailed(String),
+    /// This host has done its part of a start, whatever becomes of it, and is free for the next.
+    /// Only from a driver that can tell, see [`crate::Engine::expect_started`].
+    Started(StartId),
     /// A bootstrapper's helper has ended.
     ShellEnded {
         /// Which start it ran.

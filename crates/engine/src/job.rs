@@ -134,6 +134,12 @@ impl Job {
         }
     }
 
+    /// Counts on one more child; nothing is launched yet.
+    pub(crate) fn add_child(&mut self, agent: AgentId) {
+        self.children.insert(agent);
+        self.fence.add_child(agent);
+    }
+
     pub(crate) fn has_tasks(&self) -> bool {
         !self.tasks.is_empty()
     }

@@ -16,6 +16,7 @@ mod outcome;
 
 mod children;
 mod ending;
+mod handout;
 mod job;
 mod joining;
 
@@ -24,6 +25,7 @@ pub mod tree;
 
 mod child;
 mod names;
+mod pace;
 mod rng;
 
 pub use config::{AgentConfig, HeadConfig, LinkId, StartId};

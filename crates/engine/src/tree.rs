@@ -99,7 +99,9 @@ fn part_sizes(tree: &Tree, n: u64) -> Vec<u64> {
         Tree::Kary(children) => near_equal(n, u64::from(children.max(1))),
         Tree::Binomial => halves(n),
         Tree::TwoLevel => near_equal(n, n.isqrt() + u64::from(n.isqrt().pow(2) < n)),
-        Tree::Greedy { latency, gap } => Greedy::new(latency, gap).part_sizes(n),
+        Tree::Greedy { latency, gap } | Tree::Adaptive { latency, gap } => {
+            Greedy::new(latency, gap).part_sizes(n)
+        }
     }
 }
 
@@ -107,7 +109,12 @@ fn part_sizes(tree: &Tree, n: u64) -> Vec<u64> {
 fn child_tree(tree: &Tree) -> Tree {
     match *tree {
         Tree::TwoLevel => Tree::Flat,
-        Tree::Flat | Tree::Chain | Tree::Kary(_) | Tree::Binomial | Tree::Greedy { .. } => *tree,
+        Tree::Flat
+        | Tree::Chain
+        | Tree::Kary(_)
+        | Tree::Binomial
+        | Tree::Greedy { .. }
+        | Tree::Adaptive { .. } => *tree,
     }
 }
 
@@ -240,7 +247,7 @@ impl Costs {
             Tree::Flat => u128::from(n) * self.gap + self.latency,
             Tree::Chain | Tree::Kary(0 | 1) => u128::from(n) * (self.gap + self.latency),
             Tree::TwoLevel => self.last_part(tree, n),
-            Tree::Kary(_) | Tree::Binomial | Tree::Greedy { .. } => {
+            Tree::Kary(_) | Tree::Binomial | Tree::Greedy { .. } | Tree::Adaptive { .. } => {
                 if let Some(&time) = self.known.get(&n) {
                     return time;
                 }

@@ -104,6 +104,36 @@ fn greedy_equals_the_best_of_all_trees() {
 }
 
 #[test]
+fn greedy_equals_the_best_of_all_trees_one_by_one() {
+    for costs @ (latency, gap) in COSTS {
+        for n in 1..=7 {
+            let best = all_parents(n).map(|parents| last_arrival(&parents, costs)).min();
+            assert_eq!(Some(time(&Tree::Greedy { latency, gap }, n, costs)), best, "{n}");
+        }
+    }
+}
+
+/// An agent with T left has made its first start when T − gap is left; the child then has
+/// T − gap − latency.
+#[test]
+fn greedy_fulfils_its_recurrence_for_large_n() {
+    for costs @ (latency, gap) in COSTS {
+        let (latency_ms, gap_ms) = (latency.as_millis() as usize, gap.as_millis() as usize);
+        let mut up_to = vec![1_u64];
+        while up_to.last().is_some_and(|&agents| agents <= 10_000_000) {
+            let ago = |ms: usize| up_to.len().checked_sub(ms).map(|left| up_to[left]);
+            let child = ago(gap_ms + latency_ms);
+            up_to.push(child.map_or(1, |child| ago(gap_ms).unwrap_or(1) + child));
+        }
+        for n in [1_000, 4_567, 10_000, 100_000, 1_000_000, 9_999_999] {
+            let earliest = up_to.partition_point(|&agents| agents <= u64::from(n));
+            let planned = time(&Tree::Greedy { latency, gap }, n, costs);
+            assert_eq!(planned, ms(earliest as u64), "{n} at {costs:?}");
+        }
+    }
+}
+
+#[test]
 fn greedy_has_as_many_agents_up_as_possible_at_every_moment() {
     for costs @ (latency, gap) in COSTS {
         for n in [7, 64, 300] {
@@ -269,6 +299,31 @@ fn arrivals(tree: Tree, n: u32, (latency, gap): (Duration, Duration)) -> Vec<Dur
         }
     }
     ups
+}
+
+/// Every tree of n agents, as the parent of each: every ordered tree has its agents numbered so
+/// that parents come before children, and a parent's children in the order of their starts.
+fn all_parents(n: u32) -> impl Iterator<Item = Vec<usize>> {
+    let count: usize = (1..=n as usize).product();
+    (0..count).map(move |mut number| {
+        let parent = |agent: usize| {
+            let parent = number % agent;
+            number /= agent;
+            parent
+        };
+        (1..=n as usize).map(parent).collect()
+    })
+}
+
+/// When the last agent is up whose parents these are; 0 is the head.
+fn last_arrival(parents: &[usize], (latency, gap): (Duration, Duration)) -> Duration {
+    let mut ups = vec![Duration::ZERO];
+    let mut starts = vec![0; parents.len() + 1];
+    for &parent in parents {
+        starts[parent] += 1;
+        ups.push(ups[parent] + gap * starts[parent] + latency);
+    }
+    ups.into_iter().max().expect("the head is up")
 }
 
 /// The optimum over all trees by trying every size of the first child, for 0 to n agents.

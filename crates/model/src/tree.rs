@@ -28,6 +28,14 @@ pub enum Tree {
         /// How long one start keeps its parent from the next.
         gap: Duration,
     },
+    /// No plan: agents are handed hosts as they become free. The costs are measured; these hold
+    /// until they are.
+    Adaptive {
+        /// From a start until the started agent can itself start others.
+        latency: Duration,
+        /// How long one start keeps its parent from the next.
+        gap: Duration,
+    },
 }
 
 /// A text that names no tree.
@@ -35,7 +43,8 @@ pub enum Tree {
 pub enum TreeError {
     /// The first word is unknown.
     #[error(
-        "tree `{0}` is none of flat, chain, kary:K, binomial, two-level, greedy, greedy:LATENCY,GAP"
+        "tree `{0}` is none of flat, chain, kary:K, binomial, two-level, greedy, greedy:LATENCY,GAP, \
+         adaptive"
     )]
     Unknown(String),
     /// A shape that has no parameters was given some.
@@ -72,6 +81,11 @@ impl Tree {
     pub const fn greedy() -> Tree {
         Tree::Greedy { latency: Tree::ASSUMED_LATENCY, gap: Tree::ASSUMED_GAP }
     }
+
+    /// The adaptive tree, which takes the assumed costs until it has measured its own.
+    pub const fn adaptive() -> Tree {
+        Tree::Adaptive { latency: Tree::ASSUMED_LATENCY, gap: Tree::ASSUMED_GAP }
+    }
 }
 
 impl fmt::Display for Tree {
@@ -85,6 +99,7 @@ impl fmt::Display for Tree {
             Tree::Greedy { latency, gap } => {
                 write!(f, "greedy:{},{}", time_text(latency), time_text(gap))
             }
+            Tree::Adaptive { .. } => f.write_str("adaptive"),
         }
     }
 }
@@ -103,9 +118,10 @@ impl FromStr for Tree {
             ("binomial", None) => Ok(Tree::Binomial),
             ("two-level", None) => Ok(Tree::TwoLevel),
             ("greedy", None) => Ok(Tree::greedy()),
+            ("adaptive", None) => Ok(Tree::adaptive()),
             ("kary", children) => parse_kary(children.unwrap_or_default()),
             ("greedy", Some(times)) => parse_greedy(times),
-            ("flat" | "chain" | "binomial" | "two-level", Some(_)) => {
+            ("flat" | "chain" | "binomial" | "two-level" | "adaptive", Some(_)) => {
                 Err(TreeError::Parameters(name.to_string()))
             }
             (_, _) => Err(TreeError::Unknown(text.to_string())),

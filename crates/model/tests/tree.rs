@@ -14,6 +14,8 @@ fn every_tree_has_a_name() {
     assert_eq!(parse("binomial"), Tree::Binomial);
     assert_eq!(parse("two-level"), Tree::TwoLevel);
     assert_eq!(parse("greedy"), Tree::greedy());
+    assert_eq!(parse("adaptive"), Tree::adaptive());
+    assert_eq!(Tree::adaptive().to_string(), "adaptive");
     let greedy =
         Tree::Greedy { latency: Duration::from_millis(1028), gap: Duration::from_millis(28) };
     assert_eq!(parse("greedy:1028,28"), greedy);
@@ -28,6 +30,7 @@ fn errors_say_what_was_read_and_what_would_be_right() {
         "",
         "star",
         "flat:3",
+        "adaptive:5",
         "kary",
         "kary:0",
         "kary:65536",

@@ -6,11 +6,13 @@ use model::{IdSet, Tree};
 
 use crate::{Timeline, seconds};
 
-/// The planned spawn tree over the nodes `names`, one line for each agent.
+/// The planned spawn tree over the nodes `names`, one line for each agent. An adaptive tree has no
+/// plan, and nobody is told what it came to: its agents are listed.
 pub fn draw_tree(tree: &Tree, names: &[String], timeline: &Timeline) -> String {
     let n = u32::try_from(names.len()).unwrap_or(u32::MAX);
     let mut text = format!("front end  {n} agents, tree {tree}\n");
     let below = if n == 0 { IdSet::new() } else { IdSet::range(1, n) };
+    let tree = if matches!(tree, Tree::Adaptive { .. }) { &Tree::Flat } else { tree };
     Drawing { names, timeline, text: &mut text }.branches(tree, &below, "");
     text
 }

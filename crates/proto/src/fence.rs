@@ -71,6 +71,11 @@ impl Fence {
         }
     }
 
+    /// Waits for one more child. Nobody has entered a fence yet.
+    pub fn add_child(&mut self, child: AgentId) {
+        self.children.insert(child, Part::Awaited);
+    }
+
     /// Handles that all local tasks have entered.
     pub fn on_local_enter(&mut self, payload: Bytes) {
         assert!(matches!(self.local, Some(Part::Awaited)), "local tasks enter a fence once");

@@ -23,9 +23,13 @@ pub struct Ticker {
 impl Ticker {
     /// Ticks for so many children, no faster than `shortest`.
     pub fn new(now: Time, shortest: Duration, children: usize) -> Ticker {
-        let answers = u32::try_from(children).unwrap_or(u32::MAX);
-        let period = shortest.max(Duration::from_secs(2 + u64::from(answers)));
+        let period = period(shortest, children);
         Ticker { period, next: now + period }
+    }
+
+    /// Ticks for so many children from the next tick on, which stays when it was to be.
+    pub fn set_children(&mut self, shortest: Duration, children: usize) {
+        self.period = period(shortest, children);
     }
 
     /// Whether a ping is due to every child; the next one is then due a period later.
@@ -52,6 +56,11 @@ impl Ticker {
     pub fn period_ms(&self) -> u32 {
         u32::try_from(self.period.as_millis()).unwrap_or(u32::MAX)
     }
+}
+
+fn period(shortest: Duration, children: usize) -> Duration {
+    let answers = u32::try_from(children).unwrap_or(u32::MAX);
+    shortest.max(Duration::from_secs(2 + u64::from(answers)))
 }
 
 /// The silence of one peer.

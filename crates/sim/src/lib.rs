@@ -8,6 +8,7 @@ mod calibration_error;
 mod checker;
 mod distribution;
 mod fault;
+mod holders;
 mod launch;
 mod link;
 mod log;

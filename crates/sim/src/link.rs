@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::{HOST_SILENT_MAX, LinkId};
 use model::Time;
-use wire::Message;
+use wire::{Class, Message};
 
 use crate::process::ProcessId;
 
@@ -24,8 +24,8 @@ pub(crate) struct Link {
     pub(crate) timeouts: [Duration; 2],
     /// When each end's kernel gives the link up, once it is cut.
     pub(crate) gives_up_at: [Option<Time>; 2],
-    /// When the wire can take the next message of each end.
-    free_at: [Time; 2],
+    /// When the wire can take the next message of each end, of control and of data.
+    free_at: [[Time; 2]; 2],
     /// One way.
     pub(crate) latency: Duration,
     /// The first grant of credit for output: what may be on its way.
@@ -52,7 +52,7 @@ impl Link {
             is_hushed: false,
             timeouts: [HOST_SILENT_MAX; 2],
             gives_up_at: [None; 2],
-            free_at: [Time::ZERO; 2],
+            free_at: [[Time::ZERO; 2]; 2],
             latency,
             window: None,
             credit: 0,
@@ -69,18 +69,36 @@ impl Link {
         usize::from(self.ends[0] != process)
     }
 
-    /// When a message of `bytes` that this end sends now is at the other end.
+    /// When a message of `bytes` that this end sends now is at the other end. Control overtakes the
+    /// data that waits for the wire.
     pub(crate) fn arrival(
         &mut self,
         now: Time,
         end: usize,
+        class: Class,
         bytes: u64,
         bandwidth: Option<u64>,
     ) -> Time {
-        let begin = self.free_at[end].max(now);
-        let sent = begin + transfer_time(bytes, bandwidth);
-        self.free_at[end] = sent;
+        let [control, data] = &mut self.free_at[end];
+        let transfer = transfer_time(bytes, bandwidth);
+        let sent = match class {
+            Class::Control => {
+                *control = (*control).max(now) + transfer;
+                *data = (*data).max(now) + transfer;
+                *control
+            }
+            Class::Data => {
+                *data = (*data).max(*control).max(now) + transfer;
+                *data
+            }
+        };
         sent + self.latency
+    }
+
+    /// When the other end sees that this one has closed the link: behind all that was sent.
+    pub(crate) fn end_arrival(&self, now: Time, end: usize) -> Time {
+        let [control, data] = self.free_at[end];
+        control.max(data).max(now) + self.latency
     }
 }
 
@@ -102,6 +120,7 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         Message::Output(output) => output.data.len(),
         Message::Input { data, .. } => data.len(),
         Message::Welcome(welcome) => welcome.names.len(),
+        Message::Work(work) => work.names.len(),
         Message::Job(job) => job.env.iter().chain(&job.argv).map(|text| text.len()).sum(),
         Message::Hello(_)
         | Message::Joined(_)
@@ -120,7 +139,8 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Shutdown
         | Message::Bye(_)
         | Message::Ping { .. }
-        | Message::Suspend(_) => 0,
+        | Message::Suspend(_)
+        | Message::MoreWork(_) => 0,
     };
     HEADER + payload as u64
 }
@@ -152,5 +172,7 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::Bye(_) => "Bye",
         Message::Ping { .. } => "Ping",
         Message::Suspend(_) => "Suspend",
+        Message::MoreWork(_) => "MoreWork",
+        Message::Work(_) => "Work",
     }
 }

@@ -13,8 +13,17 @@ use crate::random::Random;
 use crate::script::{Script, Step};
 use crate::session::Session;
 
-const TREES: [&str; 8] =
-    ["flat", "chain", "kary:2", "kary:5", "binomial", "two-level", "greedy", "greedy:100,30"];
+const TREES: [&str; 9] = [
+    "flat",
+    "chain",
+    "kary:2",
+    "kary:5",
+    "binomial",
+    "two-level",
+    "greedy",
+    "greedy:100,30",
+    "adaptive",
+];
 
 /// Steps within which faults fall; sessions of some tens of agents have a few thousand.
 const FAULT_STEP_MAX: u64 = 3_000;
@@ -54,11 +63,12 @@ impl Session {
             spec.start_timeout_ms = start_timeout_ms;
         });
         let session = if shape.once_in(5) { session.on_failure_continue() } else { session };
-        let session = with_machines(session, &mut Random::new(seed, 6));
+        let session = with_machines(session, &mut Random::new(seed, 7));
+        let session = with_differing_hosts(session, &mut Random::new(seed, 6), n);
         let session = with_failing_tasks(session, &mut Random::new(seed, 5), n * tasks);
         let session = with_bad_shells(session, &mut Random::new(seed, 3), n);
         let session = with_faults(session, &mut Random::new(seed, 4), n, n * tasks);
-        if Random::new(seed, 6).once_in(8) { session.encoded() } else { session }
+        if Random::new(seed, 8).once_in(8) { session.encoded() } else { session }
     }
 }
 
@@ -100,6 +110,14 @@ fn random_script(random: &mut Random) -> Script {
         4 => Script::mpi().wait(Duration::from_millis(random.below(60_000))).output(10),
         _ => Script::new().then(Step::IgnoreTerm).then(Step::ReadStdin).output(1_000),
     }
+}
+
+/// Hosts on which a start takes another time, and drivers that don't tell when it is over.
+fn with_differing_hosts(session: Session, random: &mut Random, n: u32) -> Session {
+    let session = if random.once_in(2) { session.blind() } else { session };
+    (0..random.below(4)).fold(session, |session, _| {
+        session.gap(random_agent(random, n), Duration::from_micros(random.below(200_000)))
+    })
 }
 
 /// A task that fails somewhere on its way.

@@ -39,6 +39,10 @@ pub struct Session {
     pub(crate) time_max: Duration,
     /// After its parent or the head is gone, an agent is gone within this time.
     pub(crate) orphan_time_max: Duration,
+    /// Hosts tell their engine when they are free for another start.
+    pub(crate) tells_started: bool,
+    /// The gap of starts on hosts where it is not the usual one.
+    gaps: BTreeMap<AgentId, Duration>,
     tree: Tree,
     tasks: Vec<u32>,
     script: Script,
@@ -75,6 +79,8 @@ impl Session {
             encodes: false,
             time_max: Duration::from_secs(600),
             orphan_time_max: Duration::from_secs(2),
+            tells_started: true,
+            gaps: BTreeMap::new(),
             tree: Tree::Binomial,
             tasks: vec![1; usize::try_from(n).unwrap_or(usize::MAX)],
             script: Script::new(),
@@ -105,6 +111,19 @@ impl Session {
     #[must_use]
     pub fn tree(self, name: &str) -> Session {
         Session { tree: name.parse().expect("a tree's name"), ..self }
+    }
+
+    /// Engines are not told when their hosts are free for another start.
+    #[must_use]
+    pub fn blind(self) -> Session {
+        Session { tells_started: false, ..self }
+    }
+
+    /// How long a start keeps this agent's host from the next.
+    #[must_use]
+    pub fn gap(mut self, agent: AgentId, gap: Duration) -> Session {
+        self.gaps.insert(agent, gap);
+        self
     }
 
     /// How many tasks a node gets.
@@ -361,6 +380,11 @@ impl Session {
     pub(crate) fn tasks_work(&self) -> bool {
         let has_errors = !(self.missing_programs.is_empty() && self.failing_spawns.is_empty());
         self.scripts.is_empty() && self.timeout.is_none() && !has_errors
+    }
+
+    /// The gap of starts on this agent's host, where it was set apart.
+    pub(crate) fn gap_of(&self, agent: AgentId) -> Option<Duration> {
+        self.gaps.get(&agent).copied()
     }
 
     pub(crate) fn n_tasks(&self) -> u32 {

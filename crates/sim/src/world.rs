@@ -32,6 +32,7 @@ use wire::{Message, Stream};
 
 use crate::checker::Checker;
 use crate::fault::{Fault, When};
+use crate::holders::Holders;
 use crate::link::Link;
 use crate::log::{Log, kind_hash};
 use crate::machines::Machines;
@@ -67,6 +68,7 @@ pub(crate) struct World<'a> {
     hurt: IdSet,
     /// Agents that ended while tasks of theirs ran.
     cut_short: IdSet,
+    holders: Holders,
     /// Faults by step, the next one last.
     step_faults: Vec<(u64, Fault)>,
     /// Who is apart from all others, and until when.
@@ -192,6 +194,7 @@ impl World<'_> {
             rulebook: session.rulebook(),
             hurt: IdSet::new(),
             cut_short: IdSet::new(),
+            holders: Holders::new(session.n),
             step_faults: Vec::new(),
             partitions: Vec::new(),
             log,
@@ -219,7 +222,10 @@ impl World<'_> {
         }
         self.queue.push(Time::ZERO + self.session.time_max, Happening::MustBeOver);
         self.step_faults.sort_by_key(|&(step, _)| std::cmp::Reverse(step));
-        let engine = Engine::head(self.now, self.session.head_config());
+        let mut engine = Engine::head(self.now, self.session.head_config());
+        if self.session.tells_started {
+            engine.expect_started();
+        }
         self.add_process(Process::new(AgentId::HEAD, engine, None));
     }
 

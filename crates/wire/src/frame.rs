@@ -94,7 +94,9 @@ impl Class {
             | Message::Lost(_)
             | Message::Shutdown
             | Message::Ping { .. }
-            | Message::Suspend(_) => Class::Control,
+            | Message::Suspend(_)
+            | Message::MoreWork(_)
+            | Message::Work(_) => Class::Control,
         }
     }
 }

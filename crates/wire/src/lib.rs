@@ -25,7 +25,7 @@ pub use handshake::{Established, Expected, Handshake};
 pub use inbox::Inbox;
 pub use message::{
     AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
-    StartCause, StartFailure, Stats, Stream, Welcome,
+    StartCause, StartFailure, Stats, Stream, Welcome, Work,
 };
 pub use outbox::Outbox;
 pub use secret::{BuildHash, Ephemeral, Secret, SessionId};

@@ -102,6 +102,19 @@ pub enum Message {
     /// Down: the front end is about to be stopped (true) or goes on (false); meanwhile the head
     /// sends no heartbeats and takes nothing.
     Suspend(bool),
+    /// Up: this subtree has nobody left to start, and so many agents that can start some.
+    MoreWork(u32),
+    /// Down: more agents for the child to start.
+    Work(Box<Work>),
+}
+
+/// Agents that a child is to start beyond those that it was welcomed with.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// The agents.
+    pub below: IdSet,
+    /// Their host names, in order, folded as a host list.
+    pub names: String,
 }
 
 /// A child's first words on a link.

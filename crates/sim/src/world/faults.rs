@@ -58,6 +58,10 @@ impl World<'_> {
         if has_struck {
             self.checker.report.faults_struck += 1;
             self.hurt = self.hurt.union(&fault.hurts());
+            if matches!(fault, Fault::Slow(..)) && self.session.calibration.cpu.is_shared {
+                // All processes wait for one processor.
+                self.hurt.insert_range(0, self.session.n);
+            }
             self.hurt_companions();
         }
     }

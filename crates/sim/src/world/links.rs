@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::{HOST_SILENT_MAX, Input, LinkEnd, LinkId};
-use wire::{Decoder, Message};
+use wire::{Class, Decoder, Message};
 
 use super::{Happening, World};
 use crate::link::{Held, Link, index, message_bytes, message_kind};
@@ -41,6 +41,9 @@ impl World<'_> {
         let link = &mut self.links[index(link_id)];
         let end = link.end_of(id);
         let kind = message_kind(message);
+        if let Some(words) = self.holders.hand_over(id, link.ends[1 - end], message) {
+            self.checker.violate(words);
+        }
         if link.is_closed[end] {
             let agent = self.processes[id.0].agent;
             let words = format!("agent {agent} sends {kind} on {link_id:?}, which is down");
@@ -61,7 +64,7 @@ impl World<'_> {
         let begin = self.work(id, self.now, self.machines.cpu().message_us);
         let link = &mut self.links[index(link_id)];
         let bandwidth = self.session.calibration.link.bandwidth_bytes_per_s;
-        let time = link.arrival(begin, end, bytes, bandwidth);
+        let time = link.arrival(begin, end, Class::of(message), bytes, bandwidth);
         let message = if self.session.encodes { self.recoded(message) } else { message.clone() };
         self.queue.push(time, Happening::Arrival(link_id, 1 - end, message));
     }
@@ -136,14 +139,13 @@ impl World<'_> {
     /// Closes one end; the other sees it behind all that was sent.
     pub(super) fn close_end(&mut self, id: ProcessId, link_id: LinkId) {
         let begin = self.now.max(self.processes[id.0].busy_until);
-        let bandwidth = self.session.calibration.link.bandwidth_bytes_per_s;
         let link = &mut self.links[index(link_id)];
         let end = link.end_of(id);
         self.processes[id.0].links.remove(&link_id);
         if std::mem::replace(&mut link.is_closed[end], true) {
             return;
         }
-        let time = link.arrival(begin, end, 0, bandwidth);
+        let time = link.end_arrival(begin, end);
         self.queue.push(time, Happening::LinkDown(link_id, 1 - end));
     }
 

@@ -29,6 +29,9 @@ impl World<'_> {
         let agents: Vec<AgentId> = start.agents.iter().map(|&(agent, _)| agent).collect();
         for &agent in &agents {
             *self.checker.report.starts.entry(agent).or_default() += 1;
+            if let Some(words) = self.holders.start(id, agent) {
+                self.checker.violate(words);
+            }
         }
         let first = agents.first().copied().unwrap_or_default();
         let plan = self.session.shell_plan(first, start.attempt);
@@ -58,11 +61,17 @@ impl World<'_> {
         let Shell { agents, attempt, .. } = &self.shells[shell.0];
         let (first, attempt) = (agents.first().copied().unwrap_or(AgentId::HEAD), *attempt);
         let latency = self.machines.latency(first, attempt);
-        let gap = self.machines.gap(self.processes[id.0].agent, first, attempt);
+        let starter = self.processes[id.0].agent;
+        let gap = self.session.gap_of(starter);
+        let gap = gap.unwrap_or_else(|| self.machines.gap(starter, first, attempt));
         let begin = self.work(id, self.now, self.machines.cpu().spawn_us);
         let process = &mut self.processes[id.0];
         process.starts_free_at = process.starts_free_at.max(begin) + gap;
         let ready = process.starts_free_at + latency;
+        if self.session.tells_started {
+            let started = Input::Started(self.shells[shell.0].start);
+            self.queue.push(process.starts_free_at, Happening::Input(id, started));
+        }
         match plan {
             ShellPlan::Works | ShellPlan::Fails(_) | ShellPlan::EndsEarly | ShellPlan::Mute => {
                 self.queue.push(ready, Happening::ShellReady(shell));
@@ -108,7 +117,10 @@ impl World<'_> {
     fn bring_up(&mut self, id: ShellId, connects: bool) {
         for agent in self.shells[id.0].agents.clone() {
             let process = ProcessId(self.processes.len());
-            let engine = Engine::agent(self.now, self.agent_config(id, agent, process));
+            let mut engine = Engine::agent(self.now, self.agent_config(id, agent, process));
+            if self.session.tells_started {
+                engine.expect_started();
+            }
             log!(self, "agent {agent} exists");
             self.shells[id.0].started.push(process);
             self.add_process(Process::new(agent, engine, Some(id)));

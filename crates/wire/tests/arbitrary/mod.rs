@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 use wire::{
     AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
-    StartCause, StartFailure, Stats, Stream, Welcome,
+    StartCause, StartFailure, Stats, Stream, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -70,6 +70,9 @@ fn end_message() -> impl Strategy<Value = Message> {
         stats().prop_map(|stats| Message::Bye(Box::new(stats))),
         any::<u32>().prop_map(|next_ms| Message::Ping { next_ms }),
         any::<bool>().prop_map(Message::Suspend),
+        any::<u32>().prop_map(Message::MoreWork),
+        (id_set(), words())
+            .prop_map(|(below, names)| Message::Work(Box::new(Work { below, names }))),
     ]
 }
 
@@ -240,6 +243,10 @@ fn tree() -> impl Strategy<Value = Tree> {
         Just(Tree::Flat),
         any::<u16>().prop_map(Tree::Kary),
         any::<(u32, u32)>().prop_map(|(latency, gap)| Tree::Greedy {
+            latency: Duration::from_micros(latency.into()),
+            gap: Duration::from_nanos(gap.into()),
+        }),
+        any::<(u32, u32)>().prop_map(|(latency, gap)| Tree::Adaptive {
             latency: Duration::from_micros(latency.into()),
             gap: Duration::from_nanos(gap.into()),
         }),

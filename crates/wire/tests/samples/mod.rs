@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree};
 use wire::{
     AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, Output, SessionSpec, ShellFailureKind,
-    StartCause, StartFailure, Stats, Stream, Welcome,
+    StartCause, StartFailure, Stats, Stream, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -38,6 +38,8 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Bye(Box::new(stats())),
         Message::Ping { next_ms: 3_000 },
         Message::Suspend(true),
+        Message::MoreWork(3),
+        Message::Work(Box::new(work())),
     ]
 }
 
@@ -76,6 +78,8 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::Bye(_) => "bye",
         Message::Ping { .. } => "ping",
         Message::Suspend(_) => "suspend",
+        Message::MoreWork(_) => "more_work",
+        Message::Work(_) => "work",
     }
 }
 
@@ -98,6 +102,10 @@ fn welcome() -> Welcome {
             link_timeout_ms: 9_000,
         },
     }
+}
+
+fn work() -> Work {
+    Work { below: IdSet::range(8, 9), names: "n[08-09]".into() }
 }
 
 fn job_spec() -> JobSpec {
