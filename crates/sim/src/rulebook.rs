@@ -286,3 +286,98 @@ fn status_of(status: ExitStatus) -> u8 {
         ExitStatus::Signaled { signal, .. } => 128 + signal.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::{JobId, Rank};
+
+    use super::*;
+
+    const JOB: JobId = JobId(0);
+
+    const FINE: Truth = Truth { was_linked: true, was_welcomed: true, was_hurt: false };
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn tell(rulebook: &mut Rulebook, event: Event) -> Option<String> {
+        rulebook.on_event(at(1), &event, |_| FINE)
+    }
+
+    /// One that has launched the job of two agents.
+    fn running(timeout: Option<Duration>) -> Rulebook {
+        let mut rulebook = Rulebook::new(2, timeout, Duration::from_secs(3));
+        assert_eq!(tell(&mut rulebook, Event::AgentsJoined(IdSet::range(1, 2))), None);
+        assert_eq!(tell(&mut rulebook, Event::AllJoined), None);
+        assert_eq!(tell(&mut rulebook, Event::Launched(JOB)), None);
+        rulebook
+    }
+
+    fn fails(rank: u32, code: u8) -> Event {
+        let status = ExitStatus::Exited(code);
+        Event::JobFault(JOB, JobFault::Task { rank: Rank(rank), status })
+    }
+
+    #[test]
+    fn a_launch_without_all_members_breaks_the_rules() {
+        let mut rulebook = Rulebook::new(2, None, Duration::ZERO);
+        assert_eq!(tell(&mut rulebook, Event::AgentsJoined(IdSet::range(1, 1))), None);
+        assert!(tell(&mut rulebook, Event::AllJoined).is_some());
+        assert!(tell(&mut rulebook, Event::AgentsJoined(IdSet::range(1, 1))).is_some(), "twice");
+        assert!(
+            tell(&mut rulebook, Event::AgentsJoined(IdSet::range(2, 3))).is_some(),
+            "no member"
+        );
+        assert!(rulebook.on_spawn().is_some());
+    }
+
+    #[test]
+    fn the_first_failure_gives_the_status_and_an_abort_counts_above_it() {
+        let mut rulebook = running(None);
+        tell(&mut rulebook, fails(1, 3));
+        tell(&mut rulebook, fails(0, 4));
+        assert_eq!(rulebook.on_exit(at(2), 3, true), None);
+        let abort = JobFault::Abort { rank: Rank(0), code: 256, message: String::new() };
+        tell(&mut rulebook, Event::JobFault(JOB, abort));
+        assert!(rulebook.on_exit(at(2), 3, true).is_some());
+        assert_eq!(rulebook.on_exit(at(2), 1, true), None);
+    }
+
+    #[test]
+    fn tasks_that_heed_the_users_signal_decide_and_those_that_ignore_it_do_not() {
+        let mut heed = running(None);
+        heed.on_user_signal(at(2), Signal::TERM);
+        tell(&mut heed, Event::JobDone(JOB));
+        assert_eq!(heed.on_exit(at(9), 0, true), None);
+        let mut ignore = running(None);
+        ignore.on_user_signal(at(2), Signal::TERM);
+        assert_eq!(ignore.on_exit(at(6), 128 + 15, true), None);
+        let mut twice = running(None);
+        twice.on_user_signal(at(2), Signal::INT);
+        twice.on_user_signal(at(3), Signal::INT);
+        assert_eq!(twice.on_exit(at(3), 130, true), None);
+    }
+
+    #[test]
+    fn a_loss_of_somebody_that_nothing_has_hurt_breaks_the_rules() {
+        let mut rulebook = running(None);
+        let loss = wire::AgentLoss {
+            agent: AgentId(2),
+            agents: IdSet::range(2, 2),
+            cause: wire::LossCause::LinkClosed,
+            words: String::new(),
+        };
+        assert!(tell(&mut rulebook, Event::AgentLost(loss)).is_some());
+        assert_eq!(rulebook.on_exit(at(2), AGENT_LOST, true), None);
+    }
+
+    #[test]
+    fn the_time_limit_gives_the_status_when_it_passes_first() {
+        let mut rulebook = running(Some(Duration::from_secs(5)));
+        assert_eq!(rulebook.on_exit(at(6), TIMED_OUT, true), None);
+        let mut early = running(Some(Duration::from_secs(5)));
+        tell(&mut early, fails(0, 9));
+        assert_eq!(early.on_exit(at(6), 9, true), None);
+    }
+}

@@ -63,6 +63,17 @@ fn a_link_that_falls_silent_at_any_step_ends_the_session() {
 }
 
 #[test]
+fn a_link_that_falls_silent_before_the_first_ping_is_answered_ends_the_session_too() {
+    // A child's answer may be as late as this, long after it has joined.
+    let session = session().calibrate(|machines| {
+        machines.link.bandwidth_bytes_per_s = Some(20_000);
+    });
+    for agent in [1, 3] {
+        at_every_step_of(&session, Fault::Hush(AgentId(agent)), HUSH_SECONDS, names(agent));
+    }
+}
+
+#[test]
 fn an_agent_that_pauses_for_a_moment_is_not_lost() {
     for agent in 0..=3 {
         let pause = Fault::Pause(AgentId(agent), Duration::from_secs(2));
@@ -288,10 +299,15 @@ fn session() -> Session {
 /// Runs the session with the fault after each of its steps. It must end within so many seconds
 /// more than it takes without the fault.
 fn at_every_step(fault: Fault, seconds: u32, check: impl Fn(&Report, bool)) {
-    let usual = session().run();
+    at_every_step_of(&session(), fault, seconds, check);
+}
+
+fn at_every_step_of(session: &Session, fault: Fault, seconds: u32, check: impl Fn(&Report, bool)) {
+    let usual = session.run();
     let usual_time = Duration::from_nanos(usual.empty_at.as_nanos());
     for step in 0..usual.steps {
-        let session = session()
+        let session = session
+            .clone()
             .fault(When::Step(step), fault.clone())
             .ends_within(usual_time + Duration::from_secs(u64::from(seconds)));
         match session.try_run() {

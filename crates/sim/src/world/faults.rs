@@ -154,11 +154,11 @@ impl World<'_> {
     }
 
     fn half_open(&mut self, agent: AgentId, way: Way) -> bool {
-        let Some((links, _)) = self.cut(agent, BOTH, false) else { return false };
-        let end = match way {
-            Way::Up => 0,
-            Way::Down => 1,
+        let (end, deaf) = match way {
+            Way::Up => (0, [false, true]),
+            Way::Down => (1, [true, false]),
         };
+        let Some((links, _)) = self.cut(agent, deaf, false) else { return false };
         for link in links {
             self.break_link(link, end, LinkEnd::Closed, Happening::LinkDown);
         }
