@@ -15,7 +15,8 @@ const NEW_MINUTES: &str = "0.25";
 
 /// Runs `simulate` with these words. Seeds are kept, so that the next call goes on.
 pub(crate) fn sim(sh: &Shell, words: &[&str]) -> anyhow::Result<()> {
-    let state = paths::target().join("sim").join("next-seed");
+    // Seeds that another commit has passed tell nothing of this one.
+    let state = paths::target().join("sim").join(format!("next-seed-{}", commit(sh)));
     let kept = if words.contains(&"--seeds") && !words.contains(&"--state") {
         std::fs::create_dir_all(paths::target().join("sim")).context("create target/sim")?;
         vec!["--state".to_owned(), state.display().to_string()]
@@ -36,7 +37,7 @@ pub(crate) fn seeds(sh: &Shell) -> anyhow::Result<()> {
 }
 
 fn simulate(sh: &Shell, words: &[&str]) -> anyhow::Result<()> {
-    let commit = cmd!(sh, "git rev-parse HEAD").quiet().ignore_stderr().read().unwrap_or_default();
+    let commit = commit(sh);
     let logs = paths::target().join("sim");
     let logs = if words.contains(&"--seeds") && !words.contains(&"--logs") {
         vec!["--logs".to_owned(), logs.display().to_string()]
@@ -45,4 +46,10 @@ fn simulate(sh: &Shell, words: &[&str]) -> anyhow::Result<()> {
     };
     let simulate = cmd!(sh, "cargo run --quiet -p sim --bin simulate -- {words...} {logs...}");
     Ok(simulate.quiet().env("CONVOKE_COMMIT", commit).run()?)
+}
+
+/// The commit, and whether files differ from it.
+fn commit(sh: &Shell) -> String {
+    let describe = cmd!(sh, "git describe --always --dirty --exclude=* --abbrev=12");
+    describe.quiet().ignore_stderr().read().unwrap_or_default()
 }

@@ -143,6 +143,10 @@ impl Engine {
         // From the first ping and its answer on, both ends know how long the other may be silent.
         if let Some(ticker) = &self.ticker {
             let next_ms = ticker.period_ms();
+            if let Some(child) = self.children.get_mut(&agent) {
+                // A child that hangs before its first answer has announced nothing itself.
+                child.silence.on_announced(self.now, next_ms);
+            }
             self.send(vec![link], Message::Ping { next_ms });
         }
         self.start_waiting();

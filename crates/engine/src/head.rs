@@ -140,7 +140,10 @@ impl Head {
             Message::InputClosed(_) => self.close_input(orders),
             Message::Done { job, statuses } => {
                 self.outcome.statuses = statuses;
-                orders.events.push_back(Event::JobDone(job));
+                // Who was left behind may have tasks that run.
+                if !matches!(self.state, State::Leaving) {
+                    orders.events.push_back(Event::JobDone(job));
+                }
                 self.end(orders);
             }
             Message::Lost(loss) => self.on_lost(loss, orders),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{AgentId, Rank, Signal};
+use model::{AgentId, IdSet, Rank, Signal};
 use wire::{ShellFailureKind, Stream};
 
 /// The moment of a fault.
@@ -30,44 +30,83 @@ pub enum Fault {
     Cut(AgentId),
     /// Nothing passes between the agent and its spawn parent any more, and neither ever hears of it.
     Hush(AgentId),
-    /// The link between the agent and its spawn parent is gone, but only this end of it hears so.
-    HalfOpen(AgentId, Side),
-    /// Nothing passes between the agent and its spawn parent for so long; then what was sent arrives,
-    /// unless a kernel has given the link up meanwhile.
-    Partition(AgentId, Duration),
+    /// Nothing passes between the agent and its spawn parent for so long. Then all that was sent
+    /// meanwhile arrives, unless a kernel has given the link up.
+    CutFor(AgentId, Duration),
+    /// Nothing passes between these agents and all others for so long, as with [`Fault::CutFor`].
+    /// Whoever is started across the cut has to wait for its end.
+    Partition(IdSet, Duration),
+    /// Nothing that goes this way between the agent and its spawn parent arrives any more, though
+    /// the other way is open.
+    HalfLost(AgentId, Way),
+    /// The link between the agent and its spawn parent is gone, and only the end that this way leads
+    /// to hears so.
+    HalfOpen(AgentId, Way),
     /// Everything between the agent and its spawn parent takes so much longer from here on.
     SlowLink(AgentId, Duration),
-    /// The agent's spawn parent gets a second connection in the agent's name, which says nothing or
-    /// says hello again.
-    Duplicate(AgentId, Twin),
+    /// A second process of the agent connects to its spawn parent.
+    Twin(AgentId, TwinOf),
     /// The agent's process does not run for so long.
     Pause(AgentId, Duration),
-    /// From here on, every message costs the agent's process so much time.
+    /// The agent's process does not run any more.
+    Hang(AgentId),
+    /// Each message takes the agent so much longer from here on.
     Slow(AgentId, Duration),
-    /// The task does not run for so long.
-    PauseTask(Rank, Duration),
+    /// The newest shell that starts the agent gets no further.
+    HangShell(AgentId),
+    /// The task does not run for so long: no signal but SIGKILL reaches it meanwhile.
+    HangTask(Rank, Duration),
     /// The user sends a signal to the front end.
     UserSignal(Signal),
     /// Nobody reads this output of the front end any more.
     CloseOutput(Stream),
 }
 
-/// One end of a link.
+/// A direction on a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Side {
-    /// The spawn parent's.
-    Parent,
-    /// The spawn child's.
-    Child,
+pub enum Way {
+    /// To the spawn parent.
+    Up,
+    /// From the spawn parent.
+    Down,
 }
 
-/// A second connection in an agent's name.
+/// Which start of its agent a second process says that it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Twin {
-    /// It proves itself and then says nothing.
-    Silent,
-    /// It proves itself and says hello, once the agent itself has been welcomed.
-    Hello,
+pub enum TwinOf {
+    /// The newest.
+    Newest,
+    /// The one before, or the newest where there was only one.
+    Earlier,
+    /// It does not say, nor anything else, once it has proved itself.
+    Mute,
+}
+
+impl Fault {
+    /// Whom it hurts: agents that may be lost by it, or fail to start.
+    pub(crate) fn hurts(&self) -> IdSet {
+        match self {
+            Fault::Crash(agent)
+            | Fault::KillKeeper(agent)
+            | Fault::KillShell(agent)
+            | Fault::Cut(agent)
+            | Fault::Hush(agent)
+            | Fault::CutFor(agent, _)
+            | Fault::HalfLost(agent, _)
+            | Fault::HalfOpen(agent, _)
+            | Fault::SlowLink(agent, _)
+            | Fault::Twin(agent, _)
+            | Fault::Pause(agent, _)
+            | Fault::Hang(agent)
+            | Fault::Slow(agent, _)
+            | Fault::HangShell(agent) => IdSet::range(agent.0, agent.0),
+            Fault::Partition(agents, _) => agents.clone(),
+            Fault::KillTask(_)
+            | Fault::HangTask(..)
+            | Fault::UserSignal(_)
+            | Fault::CloseOutput(_) => IdSet::new(),
+        }
+    }
 }
 
 /// How one run of a remote shell goes.

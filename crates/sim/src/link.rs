@@ -14,8 +14,10 @@ pub(crate) struct Link {
     pub(crate) ends: [ProcessId; 2],
     /// Whether the end has closed the link or has been told that it is down.
     pub(crate) is_closed: [bool; 2],
-    /// Nothing passes any more, and nobody is told.
-    pub(crate) is_cut: bool,
+    /// What is sent to this end does not arrive, and nobody is told.
+    pub(crate) is_deaf: [bool; 2],
+    /// What would have arrived at an end that is deaf, in order.
+    pub(crate) held: [Vec<Held>; 2],
     /// The kernels do not notice either that it is cut.
     pub(crate) is_hushed: bool,
     /// After which silence each end's kernel gives the link up.
@@ -26,14 +28,18 @@ pub(crate) struct Link {
     free_at: [[Time; 2]; 2],
     /// One way.
     pub(crate) latency: Duration,
-    /// Nothing passes before this.
-    pub(crate) blocked_until: Time,
-    /// The last arrival at the other end, of control and of data: no class overtakes itself.
-    last: [[Time; 2]; 2],
     /// The first grant of credit for output: what may be on its way.
     pub(crate) window: Option<i64>,
     /// Output bytes that the child may still send.
     pub(crate) credit: i64,
+}
+
+/// What waits for a cut to heal.
+pub(crate) enum Held {
+    /// A message.
+    Message(Message),
+    /// The other end has closed the link.
+    Down,
 }
 
 impl Link {
@@ -41,17 +47,21 @@ impl Link {
         Link {
             ends: [parent, child],
             is_closed: [false; 2],
-            is_cut: false,
+            is_deaf: [false; 2],
+            held: [Vec::new(), Vec::new()],
             is_hushed: false,
             timeouts: [HOST_SILENT_MAX; 2],
             gives_up_at: [None; 2],
             free_at: [[Time::ZERO; 2]; 2],
             latency,
-            blocked_until: Time::ZERO,
-            last: [[Time::ZERO; 2]; 2],
             window: None,
             credit: 0,
         }
+    }
+
+    /// Whether something does not arrive, so that the kernels count the time.
+    pub(crate) fn is_hurt(&self) -> bool {
+        self.is_deaf != [false; 2]
     }
 
     /// Which of the ends this process is.
@@ -82,15 +92,13 @@ impl Link {
                 *data
             }
         };
-        let last = &mut self.last[end][class as usize];
-        *last = (*last).max(sent.max(self.blocked_until) + self.latency);
-        *last
+        sent + self.latency
     }
 
     /// When the other end sees that this one has closed the link: behind all that was sent.
     pub(crate) fn end_arrival(&self, now: Time, end: usize) -> Time {
-        let [control, data] = self.last[end];
-        control.max(data).max(now.max(self.blocked_until) + self.latency)
+        let [control, data] = self.free_at[end];
+        control.max(data).max(now) + self.latency
     }
 }
 

@@ -1,6 +1,7 @@
 //! An agent's process, or the head's: an engine and what its driver holds for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use engine::{Engine, LinkId, StartId};
 use model::{AgentId, Rank, Time};
@@ -44,12 +45,12 @@ pub(crate) struct Process {
     pub(crate) starts_free_at: Time,
     /// Until when it works on what it was told: it has one thread.
     pub(crate) busy_until: Time,
-    /// What each message costs it more than usual, in microseconds.
-    pub(crate) drag_us: f64,
     /// Connections that wait for it to accept them.
     pub(crate) unaccepted: u32,
     /// When it runs again.
     pub(crate) paused_until: Time,
+    /// How much longer each message takes it than it should.
+    pub(crate) slowed_by: Duration,
     /// The earliest wake-up on its way.
     pub(crate) armed: Option<Time>,
     /// Wake-ups at `last_wake` so far, to notice one that goes on for ever.
@@ -70,9 +71,9 @@ impl Process {
             ignores_tasks: false,
             starts_free_at: Time::ZERO,
             busy_until: Time::ZERO,
-            drag_us: 0.0,
             unaccepted: 0,
             paused_until: Time::ZERO,
+            slowed_by: Duration::ZERO,
             armed: None,
             wakes: 0,
             last_wake: Time::ZERO,

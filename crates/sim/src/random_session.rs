@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use model::{AgentId, Rank, Signal};
+use model::{AgentId, IdSet, Rank, Signal};
 use wire::{ShellFailureKind, Stream};
 
 use crate::calibration::{Cpu, SlowHosts};
 use crate::distribution::Distribution;
-use crate::fault::{Fault, ShellPlan, Side, Twin, When};
+use crate::fault::{Fault, ShellPlan, TwinOf, Way, When};
 use crate::launch::Launch;
 use crate::random::Random;
 use crate::script::{Script, Step};
@@ -62,13 +62,13 @@ impl Session {
             (spec.bulk_max, spec.window) = (bulk_max, window);
             spec.start_timeout_ms = start_timeout_ms;
         });
-        let session = if shape.once_in(8) { session.encoded() } else { session };
         let session = if shape.once_in(5) { session.on_failure_continue() } else { session };
         let session = with_machines(session, &mut Random::new(seed, 7));
         let session = with_differing_hosts(session, &mut Random::new(seed, 6), n);
         let session = with_failing_tasks(session, &mut Random::new(seed, 5), n * tasks);
         let session = with_bad_shells(session, &mut Random::new(seed, 3), n);
-        with_faults(session, &mut Random::new(seed, 4), n, n * tasks)
+        let session = with_faults(session, &mut Random::new(seed, 4), n, n * tasks);
+        if Random::new(seed, 8).once_in(8) { session.encoded() } else { session }
     }
 }
 
@@ -171,6 +171,7 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
         (0..random.below(4)).map(|_| random_fault(random, n, n_tasks)).collect();
     // While the user has stopped the front end, silence tells nothing.
     let stops = faults.contains(&Fault::UserSignal(Signal::TSTP));
+    let cuts = faults.iter().any(never_heals);
     let step = random.below(FAULT_STEP_MAX);
     let are_at_once = random.once_in(4);
     for fault in faults {
@@ -179,35 +180,59 @@ fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) 
             0 => When::At(Duration::from_millis(random.below(20_000))),
             _ => When::Step(random.below(FAULT_STEP_MAX)),
         };
-        if !(stops && matches!(fault, Fault::Hush(_) | Fault::HalfOpen(..))) {
+        // No one can end an agent that hangs on a host that nobody reaches any more.
+        let hushes = stops && matches!(fault, Fault::Hush(_) | Fault::HalfOpen(..));
+        let is_out_of_reach = hushes || (stops || cuts) && matches!(fault, Fault::Hang(_));
+        if !is_out_of_reach {
             session = session.fault(when, fault);
         }
     }
     session
 }
 
+fn never_heals(fault: &Fault) -> bool {
+    matches!(fault, Fault::Cut(_) | Fault::Hush(_) | Fault::HalfLost(..) | Fault::HalfOpen(..))
+}
+
 fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
     let agent = random_agent(random, n);
     let rank = random_rank(random, n_tasks);
-    match random.below(19) {
+    let seconds = |random: &mut Random, max: u64| Duration::from_millis(random.below(max * 1_000));
+    match random.below(25) {
         0 | 1 => Fault::Crash(agent),
         2 => Fault::Crash(AgentId::HEAD),
         3 => Fault::KillKeeper(agent),
         4 => Fault::KillShell(agent),
         5 => Fault::KillTask(rank),
         6 => Fault::Cut(agent),
-        7 => Fault::Pause(agent, Duration::from_millis(random.below(20_000))),
+        7 => Fault::Pause(agent, seconds(random, 20)),
         8 => Fault::UserSignal(*random.pick(&[Signal::INT, Signal::TERM, Signal::USR1])),
         9 => Fault::UserSignal(Signal::TSTP),
         10 => Fault::Hush(agent),
-        11 => Fault::HalfOpen(agent, *random.pick(&[Side::Parent, Side::Child])),
-        12 | 13 => Fault::Partition(agent, Duration::from_millis(random.below(20_000))),
-        14 => Fault::SlowLink(agent, Duration::from_millis(random.below(500))),
-        15 => Fault::Duplicate(agent, *random.pick(&[Twin::Silent, Twin::Hello])),
-        16 => Fault::Slow(agent, Duration::from_micros(random.below(20_000))),
-        17 => Fault::PauseTask(rank, Duration::from_millis(random.below(20_000))),
+        11 => Fault::Hang(agent),
+        12 | 13 => Fault::CutFor(agent, seconds(random, 25)),
+        14 | 15 => Fault::Partition(random_side(random, n), seconds(random, 25)),
+        16 => Fault::HalfLost(agent, *random.pick(&[Way::Up, Way::Down])),
+        24 => Fault::HalfOpen(agent, *random.pick(&[Way::Up, Way::Down])),
+        17 => Fault::SlowLink(agent, Duration::from_millis(random.below(200))),
+        18 | 19 => {
+            Fault::Twin(agent, *random.pick(&[TwinOf::Newest, TwinOf::Earlier, TwinOf::Mute]))
+        }
+        20 => Fault::Slow(agent, Duration::from_millis(random.below(50))),
+        21 => Fault::HangShell(agent),
+        22 => Fault::HangTask(rank, seconds(random, 60)),
         _ => Fault::CloseOutput(Stream::Stdout),
     }
+}
+
+/// A range of agents, sometimes with the head: one side of a partition.
+fn random_side(random: &mut Random, n: u32) -> IdSet {
+    let (one, other) = (random_agent(random, n), random_agent(random, n));
+    let mut side = IdSet::range(one.0.min(other.0), one.0.max(other.0));
+    if random.once_in(4) {
+        side.insert(AgentId::HEAD.0);
+    }
+    side
 }
 
 fn random_agent(random: &mut Random, n: u32) -> AgentId {

@@ -14,7 +14,9 @@ use crate::fault::{Fault, ShellPlan, When};
 use crate::launch::Launch;
 use crate::log::Log;
 use crate::report::{Failure, Report};
+use crate::rulebook::Rulebook;
 use crate::script::Script;
+use crate::shell::HUNG_MAX;
 use crate::world::World;
 
 /// A session to simulate: `Session::of(64).tree("kary:8").tasks(4).script(Script::mpi()).run()`.
@@ -29,10 +31,10 @@ pub struct Session {
     pub(crate) seed: u64,
     pub(crate) faults: Vec<(When, Fault)>,
     pub(crate) input_bytes: u64,
-    /// Every message goes through the wire's codec.
-    pub(crate) encodes: bool,
     /// Tasks that fail do not end the others.
     pub(crate) goes_on: bool,
+    /// Every message is encoded and decoded on its way.
+    pub(crate) encodes: bool,
     /// The session's end at the latest, whatever happens.
     pub(crate) time_max: Duration,
     /// After its parent or the head is gone, an agent is gone within this time.
@@ -74,6 +76,7 @@ impl Session {
             seed: 0,
             faults: Vec::new(),
             input_bytes: 0,
+            encodes: false,
             time_max: Duration::from_secs(600),
             orphan_time_max: Duration::from_secs(2),
             tells_started: true,
@@ -95,7 +98,6 @@ impl Session {
                 link_timeout_ms: 8_000,
                 marks: false,
             },
-            encodes: false,
             goes_on: false,
             grace: Duration::from_secs(1),
             join_timeout: None,
@@ -214,7 +216,7 @@ impl Session {
         Session { input_bytes, ..self }
     }
 
-    /// Every message is encoded and decoded on its way, and must come out as it was.
+    /// Every message is encoded, decoded, and compared with what was sent, on its way.
     #[must_use]
     pub fn encoded(self) -> Session {
         Session { encodes: true, ..self }
@@ -317,6 +319,10 @@ impl Session {
         World::state_after(self, steps, Log::All(sink))
     }
 
+    pub(crate) fn rulebook(&self) -> Rulebook {
+        Rulebook::new(self.n, self.timeout, self.grace)
+    }
+
     /// Within which time an agent with nobody above it is gone: longer where only silence tells.
     pub(crate) fn orphan_time(&self) -> Duration {
         let is_stop = |fault: &Fault| *fault == Fault::UserSignal(Signal::TSTP);
@@ -324,17 +330,22 @@ impl Session {
         let silence = |fault: &Fault| match *fault {
             Fault::Cut(_) if stops => self.link_timeout().max(HOST_SILENT_MAX),
             Fault::Cut(_) => self.link_timeout(),
+            // Where one way is open, a kernel counts from the first thing that it sends.
+            Fault::HalfLost(..) => 2 * self.link_timeout(),
+            Fault::CutFor(_, time) | Fault::Partition(_, time) => {
+                time.min(HOST_SILENT_MAX) + self.link_timeout().max(HOST_SILENT_MAX)
+            }
             Fault::Hush(_) | Fault::HalfOpen(..) => self.silence_max(),
-            Fault::Partition(_, time) => self.silence_max().max(self.link_timeout()) + time,
-            Fault::SlowLink(_, time) => 4 * time,
-            Fault::Slow(_, time) => 100 * time,
             Fault::Pause(_, time) => self.silence_max() + time,
+            Fault::Hang(_) => self.silence_max() + HUNG_MAX,
+            Fault::Twin(..) => 2 * HUNG_MAX,
+            Fault::Slow(_, time) | Fault::SlowLink(_, time) => 1_000 * time,
             Fault::Crash(_)
             | Fault::KillKeeper(_)
             | Fault::KillShell(_)
             | Fault::KillTask(_)
-            | Fault::Duplicate(..)
-            | Fault::PauseTask(..)
+            | Fault::HangShell(_)
+            | Fault::HangTask(..)
             | Fault::UserSignal(_)
             | Fault::CloseOutput(_) => Duration::ZERO,
         };

@@ -1,10 +1,15 @@
 //! One run of a remote shell: it takes the gap, then the latency, then its agents exist.
 
+use std::time::Duration;
+
 use engine::StartId;
-use model::{AgentId, Time};
+use model::AgentId;
 
 use crate::fault::ShellPlan;
 use crate::process::ProcessId;
+
+/// How long an agent may outlive its shell before its keeper kills it.
+pub(crate) const HUNG_MAX: Duration = Duration::from_secs(6);
 
 /// A shell's index in the world.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -26,8 +31,6 @@ pub(crate) struct Shell {
     pub(crate) started: Vec<ProcessId>,
     /// It has ended, or its end is on its way.
     pub(crate) is_over: bool,
-    /// The two ends do not hear of each other before this.
-    pub(crate) blocked_until: Time,
     /// The two ends do not hear of each other any more.
     pub(crate) is_cut: bool,
 }

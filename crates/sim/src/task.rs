@@ -69,8 +69,9 @@ pub(crate) struct Task {
     /// How many fences it has entered.
     pub(crate) fences: usize,
     pub(crate) waits_for: Wait,
-    /// When it runs again.
-    pub(crate) paused_until: Time,
+    /// Until when it is stopped, and what is to end it then.
+    pub(crate) stopped_until: Time,
+    pub(crate) pending: Option<Signal>,
     pub(crate) strays: u32,
     pub(crate) ended: Option<ExitStatus>,
     pub(crate) pipes: [Pipe; 2],
@@ -130,9 +131,10 @@ impl Task {
             at: 0,
             done: 0,
             ignores_term: false,
-            paused_until: Time::ZERO,
             fences: 0,
             waits_for: Wait::Turn,
+            stopped_until: Time::ZERO,
+            pending: None,
             strays: 0,
             ended: None,
             pipes: Default::default(),

@@ -14,6 +14,7 @@ macro_rules! log {
     };
 }
 
+mod compare;
 mod effects;
 mod faults;
 mod finish;
@@ -26,7 +27,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Engine, Input, LinkId};
-use model::{AgentId, Rank, Time};
+use model::{AgentId, IdSet, Rank, Time};
 use wire::{Message, Stream};
 
 use crate::checker::Checker;
@@ -38,6 +39,7 @@ use crate::machines::Machines;
 use crate::process::{Process, ProcessId};
 use crate::queue::Queue;
 use crate::report::{Failure, Report};
+use crate::rulebook::Rulebook;
 use crate::script::Step;
 use crate::session::Session;
 use crate::shell::{Shell, ShellId};
@@ -61,9 +63,16 @@ pub(crate) struct World<'a> {
     links: Vec<Link>,
     shells: Vec<Shell>,
     checker: Checker,
+    rulebook: Rulebook,
+    /// Agents that something has hurt.
+    hurt: IdSet,
+    /// Agents that ended while tasks of theirs ran.
+    cut_short: IdSet,
     holders: Holders,
     /// Faults by step, the next one last.
     step_faults: Vec<(u64, Fault)>,
+    /// Who is apart from all others, and until when.
+    partitions: Vec<(IdSet, Time)>,
     log: Log<'a>,
     kvsname: Rc<str>,
     n_tasks: u32,
@@ -109,6 +118,14 @@ enum Happening {
     ReadTask(ProcessId, Rank, Stream),
     /// The keeper of a dead process kills all that was below.
     Reap(ProcessId),
+    /// The keeper looks whether its agent has outlived its shell.
+    Outlived(ProcessId),
+    /// A task that was stopped goes on.
+    ContinueTask(ProcessId, Rank),
+    /// A link that was cut is whole again.
+    HealLink(LinkId),
+    /// The two ends of a shell that was cut hear of each other again.
+    HealShell(ShellId),
     /// A process must be gone.
     MustBeGone(ProcessId),
     /// Every process must be gone, since the head has ended a while ago.
@@ -174,8 +191,12 @@ impl World<'_> {
             links: Vec::new(),
             shells: Vec::new(),
             checker: Checker::new(session.n, session.n_tasks()),
+            rulebook: session.rulebook(),
+            hurt: IdSet::new(),
+            cut_short: IdSet::new(),
             holders: Holders::new(session.n),
             step_faults: Vec::new(),
+            partitions: Vec::new(),
             log,
             kvsname,
             n_tasks: session.n_tasks(),
@@ -232,6 +253,10 @@ impl World<'_> {
             Happening::TaskStep(process, rank) => self.task_step(process, rank),
             Happening::ReadTask(process, rank, stream) => self.read_task(process, rank, stream),
             Happening::Reap(process) => self.reap(process),
+            Happening::Outlived(process) => self.outlived(process),
+            Happening::ContinueTask(process, rank) => self.continue_task(process, rank),
+            Happening::HealLink(link) => self.heal_link(link),
+            Happening::HealShell(shell) => self.heal_shell(shell),
             Happening::MustBeGone(process) => self.must_be_gone(process),
             Happening::MustBeEmpty => self.must_be_empty(),
             Happening::MustBeOver => self.must_be_over(),
@@ -251,7 +276,7 @@ impl World<'_> {
     fn work(&mut self, id: ProcessId, begin: Time, work_us: f64) -> Time {
         let process = &mut self.processes[id.0];
         let begin = begin.max(process.busy_until);
-        let done = self.machines.work(process.agent, begin, work_us);
+        let done = self.machines.work(process.agent, begin, work_us) + process.slowed_by;
         process.busy_until = done;
         done
     }
@@ -271,6 +296,9 @@ impl World<'_> {
             return self.queue.push(process.paused_until, Happening::Input(id, input));
         }
         self.note_input(id, &input);
+        if id == ProcessId::HEAD {
+            self.follow_user(&input);
+        }
         self.processes[id.0].engine.handle(self.now, input);
         self.drain(id);
     }
@@ -299,16 +327,17 @@ impl World<'_> {
 
     /// Performs all that an engine wants, and comes back when it wants.
     fn drain(&mut self, id: ProcessId) {
-        while let Some(effect) = self.processes[id.0].engine.poll_effect() {
-            self.perform(id, effect);
-        }
         while let Some(event) = self.processes[id.0].engine.poll_event() {
             log!(self, "agent {} tells {event:?}", self.processes[id.0].agent);
             let agent = self.processes[id.0].agent;
             self.checker.refer(|reference| reference.on_event(agent, &event));
             if id == ProcessId::HEAD {
+                self.compare(&event);
                 self.checker.report.events.push((self.now, event));
             }
+        }
+        while let Some(effect) = self.processes[id.0].engine.poll_effect() {
+            self.perform(id, effect);
         }
         self.processes[id.0].engine.shrink();
         self.arm(id);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::HOST_SILENT_MAX;
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, Time};
-use sim::{Fault, Report, Script, Session, Side, Step, Twin, When};
+use sim::{Fault, Report, Script, Session, Step, TwinOf, Way, When};
 use wire::LossCause;
 
 const N: u32 = 7;
@@ -63,6 +63,17 @@ fn a_link_that_falls_silent_at_any_step_ends_the_session() {
 }
 
 #[test]
+fn a_link_that_falls_silent_before_the_first_ping_is_answered_ends_the_session_too() {
+    // A child's answer may be as late as this, long after it has joined.
+    let session = session().calibrate(|machines| {
+        machines.link.bandwidth_bytes_per_s = Some(20_000);
+    });
+    for agent in [1, 3] {
+        at_every_step_of(&session, Fault::Hush(AgentId(agent)), HUSH_SECONDS, names(agent));
+    }
+}
+
+#[test]
 fn an_agent_that_pauses_for_a_moment_is_not_lost() {
     for agent in 0..=3 {
         let pause = Fault::Pause(AgentId(agent), Duration::from_secs(2));
@@ -71,38 +82,53 @@ fn an_agent_that_pauses_for_a_moment_is_not_lost() {
 }
 
 #[test]
-fn a_link_that_one_end_alone_knows_to_be_lost_ends_the_session_at_any_step() {
-    for (agent, end) in [(1, Side::Parent), (2, Side::Child), (5, Side::Child)] {
-        let fault = Fault::HalfOpen(AgentId(agent), end);
-        at_every_step(fault, HUSH_SECONDS, names(agent));
+fn a_cut_that_heals_in_time_harms_nothing_at_any_step() {
+    let time = Duration::from_millis(2_500);
+    let faults = (1..=3).map(|agent| Fault::CutFor(AgentId(agent), time));
+    for fault in faults.chain([Fault::Partition(IdSet::range(2, 5), time)]) {
+        at_every_step(fault, 10 * SECONDS, |report, _| assert_eq!(report.code, Some(0)));
     }
 }
 
 #[test]
-fn a_partition_that_heals_in_time_harms_nothing_at_any_step() {
+fn a_cut_that_lasts_is_a_loss_at_any_step_though_it_heals_later() {
     for agent in [1, 2, 3] {
-        let partition = Fault::Partition(AgentId(agent), Duration::from_millis(2_500));
-        at_every_step(partition, 10 * SECONDS, |report, _| assert_eq!(report.code, Some(0)));
+        let cut = Fault::CutFor(AgentId(agent), Duration::from_secs(30));
+        at_every_step(cut, 30 + CUT_SECONDS, names(agent));
     }
 }
 
 #[test]
-fn a_partition_that_lasts_is_a_loss_at_any_step() {
-    for agent in [1, 2, 3] {
-        let partition = Fault::Partition(AgentId(agent), Duration::from_secs(30));
-        at_every_step(partition, 30 + CUT_SECONDS, names(agent));
+fn a_partition_that_lasts_ends_the_session_at_any_step_and_leaves_nothing() {
+    for side in [IdSet::range(2, 5), IdSet::range(0, 1), IdSet::range(7, 7)] {
+        let partition = Fault::Partition(side, Duration::from_secs(30));
+        at_every_step(partition, 30 + CUT_SECONDS, |report, _| {
+            let is_blamed = report.outcome.losses.len() + report.outcome.start_failures.len() > 0;
+            assert_eq!(is_blamed, report.code != Some(0), "{:?}", report.outcome);
+        });
     }
 }
 
 #[test]
-fn a_second_connection_in_an_agents_name_changes_nothing_at_any_step() {
-    for twin in [Twin::Silent, Twin::Hello] {
-        for agent in [1, 3, 5] {
-            let fault = Fault::Duplicate(AgentId(agent), twin);
-            at_every_step(fault, SECONDS, |report, _| {
-                assert_eq!(report.code, Some(0), "{:?}", report.outcome);
-                assert_eq!(report.welcomes.len(), N as usize);
+fn a_link_that_loses_one_way_or_is_known_to_be_gone_at_one_end_alone_is_a_loss_at_any_step() {
+    for way in [Way::Up, Way::Down] {
+        for agent in [1, 3] {
+            let half_lost = Fault::HalfLost(AgentId(agent), way);
+            at_every_step(half_lost, 2 * CUT_SECONDS, names(agent));
+            let half_open = Fault::HalfOpen(AgentId(agent), way);
+            at_every_step(half_open, HUSH_SECONDS, names(agent));
+        }
+    }
+}
+
+#[test]
+fn a_second_connection_in_an_agents_name_does_no_more_than_to_take_the_place_of_the_first() {
+    for of in [TwinOf::Newest, TwinOf::Earlier, TwinOf::Mute] {
+        for agent in [1, 3] {
+            let twin = Fault::Twin(AgentId(agent), of);
+            at_every_step(twin, 2 * SECONDS, |report, struck| {
                 assert!(report.welcomes.values().all(|&welcomes| welcomes == 1));
+                names(agent)(report, struck);
             });
         }
     }
@@ -114,9 +140,37 @@ fn what_is_slow_is_late_and_no_more_than_that() {
     for fault in [
         Fault::SlowLink(AgentId(2), slow),
         Fault::Slow(AgentId(5), slow / 20),
-        Fault::PauseTask(Rank(3), 20 * slow),
+        Fault::HangTask(Rank(3), 20 * slow),
     ] {
         at_every_step(fault, 2 * SECONDS, |report, _| assert_eq!(report.code, Some(0)));
+    }
+}
+
+#[test]
+fn an_agent_that_hangs_for_good_at_any_step_is_named_and_does_not_outlive_its_shell_for_long() {
+    for agent in [1, 3] {
+        let check = |report: &Report, _| {
+            if let Some(first) = report.outcome.losses.first() {
+                assert_eq!(first.agent, AgentId(agent), "{:?}", report.outcome);
+            }
+        };
+        at_every_step(Fault::Hang(AgentId(agent)), HUSH_SECONDS + HUNG_SECONDS, check);
+    }
+}
+
+#[test]
+fn a_shell_that_hangs_at_any_step_fails_its_start_and_nothing_else() {
+    for agent in [1, 3] {
+        at_every_step(Fault::HangShell(AgentId(agent)), 2 * SECONDS, names(agent));
+    }
+}
+
+#[test]
+fn every_message_of_a_session_comes_out_of_the_codec_as_it_went_in() {
+    for seed in 0..100 {
+        if let Err(failure) = Session::random(seed).encoded().try_run() {
+            panic!("{failure}\nseed {seed}");
+        }
     }
 }
 
@@ -233,6 +287,9 @@ const CUT_SECONDS: u32 = SECONDS + 8;
 /// A parent of two pings every four seconds, and three pings may stay away.
 const HUSH_SECONDS: u32 = SECONDS + 5 * 4;
 
+/// The keeper of an agent that hangs waits for its end for six seconds.
+const HUNG_SECONDS: u32 = 7;
+
 /// A small session in which everything happens: cards are exchanged, all tasks write, time passes.
 fn session() -> Session {
     let script = Script::mpi().output(300).wait(Duration::from_millis(50)).then(Step::LeaveStray);
@@ -242,10 +299,15 @@ fn session() -> Session {
 /// Runs the session with the fault after each of its steps. It must end within so many seconds
 /// more than it takes without the fault.
 fn at_every_step(fault: Fault, seconds: u32, check: impl Fn(&Report, bool)) {
-    let usual = session().run();
+    at_every_step_of(&session(), fault, seconds, check);
+}
+
+fn at_every_step_of(session: &Session, fault: Fault, seconds: u32, check: impl Fn(&Report, bool)) {
+    let usual = session.run();
     let usual_time = Duration::from_nanos(usual.empty_at.as_nanos());
     for step in 0..usual.steps {
-        let session = session()
+        let session = session
+            .clone()
             .fault(When::Step(step), fault.clone())
             .ends_within(usual_time + Duration::from_secs(u64::from(seconds)));
         match session.try_run() {

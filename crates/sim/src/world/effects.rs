@@ -1,7 +1,7 @@
 //! Performing what engines want.
 
 use engine::{Effect, Input, Spawn};
-use model::{ExitStatus, JobId, Rank, Signal};
+use model::{AgentId, ExitStatus, JobId, Rank, Signal};
 use wire::{JobFault, Stream};
 
 use super::{Happening, World};
@@ -61,6 +61,7 @@ impl World<'_> {
             let result = Err((errno, "execve".into()));
             return self.tell_soon(id, Input::Spawned { job, rank, result });
         }
+        self.checker.violations.extend(self.rulebook.on_spawn());
         let own = self.session.own_script(rank).map(Script::steps);
         let script = own.unwrap_or_else(|| self.script.clone());
         let kvsname = self.kvsname.clone();
@@ -78,10 +79,15 @@ impl World<'_> {
 
     fn signal_tasks(&mut self, id: ProcessId, signal: Signal) {
         let status = ExitStatus::Signaled { signal, core: false };
-        let tasks = self.processes[id.0].tasks.iter();
+        let now = self.now;
+        let tasks = self.processes[id.0].tasks.iter_mut();
         let dying: Vec<Rank> = tasks
             .filter(|(_, task)| task.is_running() && task.dies_of(signal))
-            .map(|(&rank, _)| rank)
+            .filter_map(|(&rank, task)| {
+                let is_held = task.stopped_until > now && signal != Signal::KILL;
+                task.pending = task.pending.or(is_held.then_some(signal));
+                (!is_held).then_some(rank)
+            })
             .collect();
         for rank in dying {
             self.end_task(id, rank, status);
@@ -172,6 +178,9 @@ impl World<'_> {
     /// The head stops itself; the user lets it go on after a while.
     fn suspend(&mut self, id: ProcessId) {
         const SUSPENDED: std::time::Duration = std::time::Duration::from_secs(30);
+        // Agents that call meanwhile find that nobody answers.
+        self.hurt.insert(AgentId::HEAD.0);
+        self.rulebook.on_late();
         self.processes[id.0].paused_until = self.now + SUSPENDED;
         self.after(SUSPENDED, Happening::Input(id, Input::Resumed));
     }

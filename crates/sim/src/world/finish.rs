@@ -47,6 +47,7 @@ impl World<'_> {
         if self.checker.violations.is_empty() {
             self.check_output();
             self.check_code();
+            self.check_told();
             self.check_innocence();
             self.check_statuses();
             self.check_tasks_are_gone();

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use engine::{HOST_SILENT_MAX, Input, LinkEnd, LinkId};
-use model::Time;
-use wire::{Class, Decoder, Message, encode};
+use wire::{Class, Decoder, Message};
 
 use super::{Happening, World};
-use crate::link::{Link, index, message_bytes, message_kind};
+use crate::link::{Held, Link, index, message_bytes, message_kind};
 use crate::process::ProcessId;
 
 impl World<'_> {
@@ -62,43 +61,32 @@ impl World<'_> {
             report.uncredited_max = report.uncredited_max.max(uncredited);
         }
         let bytes = message_bytes(message);
-        let begin = self.work(id, self.now, self.message_us(id));
+        let begin = self.work(id, self.now, self.machines.cpu().message_us);
         let link = &mut self.links[index(link_id)];
         let bandwidth = self.session.calibration.link.bandwidth_bytes_per_s;
         let time = link.arrival(begin, end, Class::of(message), bytes, bandwidth);
-        if !link.is_cut {
-            let message = self.on_the_wire(message);
-            self.queue.push(time, Happening::Arrival(link_id, 1 - end, message));
-        }
+        let message = if self.session.encodes { self.recoded(message) } else { message.clone() };
+        self.queue.push(time, Happening::Arrival(link_id, 1 - end, message));
     }
 
-    /// What a message costs a process.
-    fn message_us(&self, id: ProcessId) -> f64 {
-        self.machines.cpu().message_us + self.processes[id.0].drag_us
-    }
-
-    /// The message as the other end gets it.
-    fn on_the_wire(&mut self, message: &Message) -> Message {
-        if !self.session.encodes {
-            return message.clone();
-        }
-        let mut bytes = Vec::new();
-        let mut decoder = Decoder::new();
-        let decoded = encode(message, &mut bytes).and_then(|()| {
-            decoder.push(&bytes);
-            decoder.next_message()
-        });
-        match decoded {
-            Ok(Some(decoded)) if decoded == *message => return decoded,
-            other => self.checker.violate(format!("{message:?} comes off the wire as {other:?}")),
+    /// A message as it comes out of the codec at the other end.
+    fn recoded(&mut self, message: &Message) -> Message {
+        match recode(message) {
+            Ok(decoded) if decoded == *message => return decoded,
+            Ok(decoded) => self.checker.violate(format!("{message:?} is decoded as {decoded:?}")),
+            Err(words) => self.checker.violate(format!("{message:?} has no encoding: {words}")),
         }
         message.clone()
     }
 
     /// A message is there; its receiver gets to it when it is free.
     pub(super) fn arrive(&mut self, link_id: LinkId, end: usize, message: Message) {
-        let id = self.links[index(link_id)].ends[end];
-        let done = self.work(id, self.now, self.message_us(id));
+        let link = &mut self.links[index(link_id)];
+        if link.is_deaf[end] {
+            return link.held[end].push(Held::Message(message));
+        }
+        let id = link.ends[end];
+        let done = self.work(id, self.now, self.machines.cpu().message_us);
         if done > self.now {
             self.queue.push(done, Happening::Receipt(link_id, end, message));
         } else {
@@ -110,7 +98,7 @@ impl World<'_> {
         let link = &self.links[index(link_id)];
         let id = link.ends[end];
         let process = &self.processes[id.0];
-        if link.is_cut || link.is_closed[end] || !process.is_running() {
+        if link.is_closed[end] || !process.is_running() {
             return;
         }
         if process.paused_until > self.now {
@@ -154,7 +142,7 @@ impl World<'_> {
         let link = &mut self.links[index(link_id)];
         let end = link.end_of(id);
         self.processes[id.0].links.remove(&link_id);
-        if std::mem::replace(&mut link.is_closed[end], true) || link.is_cut {
+        if std::mem::replace(&mut link.is_closed[end], true) {
             return;
         }
         let time = link.end_arrival(begin, end);
@@ -163,10 +151,11 @@ impl World<'_> {
 
     /// One end sees that the other has closed the link.
     pub(super) fn see_link_down(&mut self, link: LinkId, end: usize) {
-        // Messages to a process that was paused or busy wait in front of this.
-        if !self.links[index(link)].is_cut {
-            self.break_link(link, end, LinkEnd::Closed, Happening::LinkDown);
+        let found = &mut self.links[index(link)];
+        if found.is_deaf[end] {
+            return found.held[end].push(Held::Down);
         }
+        self.break_link(link, end, LinkEnd::Closed, Happening::LinkDown);
     }
 
     pub(super) fn set_link_timeout(&mut self, id: ProcessId, link_id: LinkId, ms: Option<u32>) {
@@ -177,17 +166,37 @@ impl World<'_> {
         };
         let end = link.end_of(id);
         link.timeouts[end] = ms.map_or(HOST_SILENT_MAX, |ms| Duration::from_millis(u64::from(ms)));
-        if link.is_cut {
+        if link.is_hurt() {
             self.run_link_timeout(link_id, end);
         }
     }
 
-    /// Nothing passes on a link from here on.
-    pub(super) fn cut_link(&mut self, link: LinkId, is_noticed: bool) {
-        self.links[index(link)].is_cut = true;
-        self.links[index(link)].is_hushed |= !is_noticed;
+    /// Nothing arrives at these ends of a link from here on. What one end sends is acknowledged on
+    /// the way to it, so either kernel counts the time.
+    pub(super) fn cut_link(&mut self, link: LinkId, deaf: [bool; 2], is_noticed: bool) {
+        let found = &mut self.links[index(link)];
+        found.is_hushed |= !is_noticed;
+        for end in [0, 1] {
+            found.is_deaf[end] |= deaf[end];
+        }
         for end in [0, 1] {
             self.run_link_timeout(link, end);
+        }
+    }
+
+    /// What was sent meanwhile arrives: the kernels have kept it, and send it again.
+    pub(super) fn heal_link(&mut self, link_id: LinkId) {
+        let link = &mut self.links[index(link_id)];
+        link.is_deaf = [false; 2];
+        link.gives_up_at = [None; 2];
+        let held = std::mem::take(&mut link.held);
+        for (end, held) in held.into_iter().enumerate() {
+            for held in held {
+                match held {
+                    Held::Message(message) => self.arrive(link_id, end, message),
+                    Held::Down => self.see_link_down(link_id, end),
+                }
+            }
         }
     }
 
@@ -202,10 +211,21 @@ impl World<'_> {
     pub(super) fn link_timeout(&mut self, link: LinkId, end: usize) {
         if self.links[index(link)].gives_up_at[end].is_some_and(|at| at <= self.now) {
             self.break_link(link, end, LinkEnd::Cut, Happening::LinkTimeout);
+            self.reset_other_end(link, end);
         }
     }
 
-    fn break_link(
+    /// A kernel that has given a link up forgets what it was to send, and answers with a reset.
+    fn reset_other_end(&mut self, link_id: LinkId, end: usize) {
+        let link = &mut self.links[index(link_id)];
+        if link.is_closed[end] {
+            link.held[1 - end].clear();
+            let latency = link.latency;
+            self.after(latency, Happening::LinkDown(link_id, 1 - end));
+        }
+    }
+
+    pub(super) fn break_link(
         &mut self,
         link_id: LinkId,
         end: usize,
@@ -227,42 +247,18 @@ impl World<'_> {
         log!(self, "{link_id:?} is down at agent {}", self.processes[id.0].agent);
         self.tell(id, Input::LinkDown { link: link_id, end: cause, words: String::new() });
     }
+}
 
-    /// One end of a link is told that it is down; the other is not.
-    pub(super) fn half_open(&mut self, link: LinkId, end: usize) {
-        self.links[index(link)].is_cut = true;
-        self.run_link_timeout(link, 1 - end);
-        self.break_link(link, end, LinkEnd::Closed, Happening::LinkTimeout);
+/// Encodes and decodes a message. The encoding is cut in two, as a socket may cut it.
+fn recode(message: &Message) -> Result<Message, String> {
+    let (mut bytes, mut decoder) = (Vec::new(), Decoder::new());
+    wire::encode(message, &mut bytes).map_err(|error| error.to_string())?;
+    let (begin, rest) = bytes.split_at(bytes.len() / 2);
+    decoder.push(begin);
+    if let Some(early) = decoder.next_message().map_err(|error| error.to_string())? {
+        return Err(format!("half of it is {early:?}"));
     }
-
-    /// Nothing passes on a link before `until`. A kernel that waits for less gives it up.
-    pub(super) fn block_link(&mut self, link_id: LinkId, until: Time) {
-        let link = &mut self.links[index(link_id)];
-        link.blocked_until = link.blocked_until.max(until);
-        let time = until.since(self.now);
-        if link.timeouts.into_iter().any(|timeout| timeout < time) {
-            self.cut_link(link_id, true);
-        }
-    }
-
-    /// A second connection to a process's parent, in the process's name.
-    pub(super) fn connect_twin(
-        &mut self,
-        parent: ProcessId,
-        child: ProcessId,
-        attempt: u32,
-    ) -> LinkId {
-        const TWIN_LIVES: Duration = Duration::from_secs(3);
-        let link = LinkId(self.links.len() as u64);
-        let mut twin = Link::new(parent, child, Duration::from_millis(1));
-        // The child's driver knows nothing of it.
-        twin.is_closed[1] = true;
-        self.links.push(twin);
-        self.processes[parent.0].links.insert(link);
-        let peer = self.processes[child.0].agent;
-        self.tell(parent, Input::LinkUp { link, peer });
-        self.after(TWIN_LIVES, Happening::LinkDown(link, 0));
-        log!(self, "a twin of agent {peer} has {link:?}, its attempt {attempt}");
-        link
-    }
+    decoder.push(rest);
+    let decoded = decoder.next_message().map_err(|error| error.to_string())?;
+    decoded.ok_or_else(|| "all of it is no whole message".to_owned())
 }

@@ -3,17 +3,20 @@
 use std::time::Duration;
 
 use engine::{AgentConfig, Engine, Input, Start, StartId};
-use model::{AgentId, ExitStatus, Signal, Time};
+use model::{AgentId, ExitStatus, Signal};
 use wire::ShellFailureKind;
 
 use super::{Happening, LOCAL_TIME, ShellEnd, World};
-use crate::calibration::{Accept, Cpu};
+use crate::calibration::Cpu;
 use crate::fault::ShellPlan;
 use crate::process::{End, Process, ProcessId};
-use crate::shell::{Shell, ShellId};
+use crate::shell::{HUNG_MAX, Shell, ShellId};
 
 /// How long a system call takes to find that nobody answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a shell that reaches nobody takes until it tries again.
+const CALL_AGAIN: Duration = Duration::from_secs(1);
 
 /// With what ssh ends when a signal ended what it ran.
 const SSH_FAILED: u8 = 255;
@@ -34,6 +37,10 @@ impl World<'_> {
         let plan = self.session.shell_plan(first, start.attempt);
         self.checker.report.shells += 1;
         let shell = ShellId(self.shells.len());
+        let apart_until = self.apart_until(self.processes[id.0].agent, first);
+        if let Some(time) = apart_until {
+            self.queue.push(time, Happening::HealShell(shell));
+        }
         self.shells.push(Shell {
             start: start.start,
             by: id,
@@ -42,8 +49,7 @@ impl World<'_> {
             plan,
             started: Vec::new(),
             is_over: false,
-            blocked_until: Time::ZERO,
-            is_cut: false,
+            is_cut: apart_until.is_some(),
         });
         if self.processes[id.0].shells.insert(start.start, shell).is_some() {
             self.checker.violate(format!("{:?} was used twice", start.start));
@@ -85,6 +91,9 @@ impl World<'_> {
         if shell.is_over || !self.processes[shell.by.0].is_running() {
             return;
         }
+        if shell.is_cut {
+            return self.after(CALL_AGAIN, Happening::ShellReady(id));
+        }
         match shell.plan {
             ShellPlan::Works | ShellPlan::Slow(_) => self.bring_up(id, true),
             ShellPlan::Mute => self.bring_up(id, false),
@@ -124,7 +133,12 @@ impl World<'_> {
         }
     }
 
-    fn agent_config(&self, id: ShellId, agent: AgentId, process: ProcessId) -> AgentConfig {
+    pub(super) fn agent_config(
+        &self,
+        id: ShellId,
+        agent: AgentId,
+        process: ProcessId,
+    ) -> AgentConfig {
         let shell = &self.shells[id.0];
         AgentConfig {
             agent,
@@ -136,27 +150,29 @@ impl World<'_> {
         }
     }
 
-    /// A started agent's SYN is at its parent's listening socket. If that has no room, it is
-    /// dropped, and sent again later.
+    /// A started agent's SYN is on its way to its parent's listening socket. If that has no room, or
+    /// the network is cut, it is lost, and sent again later.
     pub(super) fn call(&mut self, id: ProcessId, tries: usize) {
-        let shell = self.processes[id.0].shell;
-        let heals_at = shell.map_or(Time::ZERO, |shell| self.shells[shell.0].blocked_until);
-        if heals_at > self.now {
-            return self.queue.push(heals_at, Happening::Call(id, tries));
-        }
+        let Some(shell) = self.processes[id.0].shell else { return };
+        let Shell { by, is_cut, .. } = self.shells[shell.0];
         let handshake_us = self.machines.cpu().handshake_us;
-        let parent = self.processes[id.0].shell.map(|shell| self.shells[shell.0].by);
-        let Some(parent) = parent.filter(|_| handshake_us > 0.0) else {
-            return self.connected(id);
-        };
-        let Accept { backlog, retransmits_s } = &self.session.calibration.accept;
-        if self.processes[parent.0].unaccepted < *backlog {
-            self.processes[parent.0].unaccepted += 1;
-            let accepted = self.work(parent, self.now, handshake_us);
+        if is_cut {
+            self.call_again(id, tries);
+        } else if handshake_us <= 0.0 {
+            self.connected(id);
+        } else if self.processes[by.0].unaccepted < self.session.calibration.accept.backlog {
+            self.processes[by.0].unaccepted += 1;
+            let accepted = self.work(by, self.now, handshake_us);
             let done = self.work(id, accepted, handshake_us);
-            return self.queue.push(done, Happening::Connected(id));
+            self.queue.push(done, Happening::Connected(id));
+        } else {
+            self.checker.report.syns_dropped += 1;
+            self.call_again(id, tries);
         }
-        self.checker.report.syns_dropped += 1;
+    }
+
+    fn call_again(&mut self, id: ProcessId, tries: usize) {
+        let retransmits_s = &self.session.calibration.accept.retransmits_s;
         let before = tries.checked_sub(1).map_or(0.0, |index| retransmits_s[index]);
         match retransmits_s.get(tries) {
             Some(next) => {
@@ -205,12 +221,12 @@ impl World<'_> {
     fn tell_started(&mut self, id: ShellId) {
         let shell = &self.shells[id.0];
         let is_cut = shell.is_cut;
-        let heals_in = shell.blocked_until.since(self.now);
-        let link = self.machines.link_latency(shell.agents[0]) + heals_in;
+        let link = self.machines.link_latency(shell.agents[0]);
         for process in shell.started.clone() {
             if !is_cut {
                 let gone = Happening::Input(process, Input::ShellGone);
                 self.after(link, gone);
+                self.after(link + HUNG_MAX, Happening::Outlived(process));
             }
             self.after(self.session.orphan_time(), Happening::MustBeGone(process));
         }
@@ -233,6 +249,9 @@ impl World<'_> {
     pub(super) fn end_process(&mut self, id: ProcessId, end: End) {
         let process = &mut self.processes[id.0];
         process.end = Some(end);
+        if process.tasks.values().any(|task| task.is_running()) {
+            self.cut_short.insert(process.agent.0);
+        }
         self.running -= 1;
         log!(self, "agent {} ends: {end:?}", self.processes[id.0].agent);
         self.checker.report.empty_at = self.now;
@@ -258,6 +277,27 @@ impl World<'_> {
         self.kill_all_tasks(id);
     }
 
+    /// The keeper of an agent whose shell is gone has waited long enough for its end.
+    pub(super) fn outlived(&mut self, id: ProcessId) {
+        if self.processes[id.0].is_running() {
+            self.end_process(id, End::Crash);
+        }
+    }
+
+    /// Whatever ended at one end of a shell while it was cut is heard of at the other.
+    pub(super) fn heal_shell(&mut self, id: ShellId) {
+        let shell = &mut self.shells[id.0];
+        shell.is_cut = false;
+        let started = &self.shells[id.0].started;
+        let all_ended = started.iter().all(|process| !self.processes[process.0].is_running());
+        if self.shells[id.0].is_over {
+            self.tell_started(id);
+        } else if all_ended && !started.is_empty() {
+            let (kind, status) = (ShellFailureKind::Other, ExitStatus::Exited(SSH_FAILED));
+            self.end_shell(id, LOCAL_TIME, ShellEnd { kind, status, words: "" });
+        }
+    }
+
     /// The shell that started a process ends with it, and its parent sees that.
     fn end_own_shell(&mut self, id: ProcessId, end: End) {
         let Some(shell_id) = self.processes[id.0].shell else { return };
@@ -275,11 +315,11 @@ impl World<'_> {
         };
         let shell_end = ShellEnd { kind, status: ExitStatus::Exited(code), words: "" };
         let link = self.machines.link_latency(self.processes[id.0].agent);
-        let keeper = keeper.max(shell.blocked_until.since(self.now));
         self.end_shell(shell_id, link + keeper, shell_end);
     }
 
     fn end_head(&mut self, end: End) {
+        self.compare_status(end);
         let report = &mut self.checker.report;
         report.ended_at = Some(self.now);
         report.code = match end {

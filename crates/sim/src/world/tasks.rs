@@ -24,12 +24,22 @@ impl World<'_> {
         if !task.is_running() || task.waits_for != Wait::Turn {
             return;
         }
-        if task.paused_until > self.now {
-            return self.queue.push(task.paused_until, Happening::TaskStep(id, rank));
+        if task.stopped_until > self.now {
+            return self.queue.push(task.stopped_until, Happening::TaskStep(id, rank));
         }
         self.checker.note([self.now.as_nanos(), id.0 as u64, u64::from(rank.0), self.steps]);
         for act in task.step() {
             self.act(id, rank, act);
+        }
+    }
+
+    /// A task that was stopped goes on: with a signal that came meanwhile, if it dies of that.
+    pub(super) fn continue_task(&mut self, id: ProcessId, rank: Rank) {
+        let Some(task) = self.processes[id.0].tasks.get_mut(&rank) else { return };
+        if task.stopped_until <= self.now
+            && let Some(signal) = task.pending.take()
+        {
+            self.end_task(id, rank, ExitStatus::Signaled { signal, core: false });
         }
     }
 

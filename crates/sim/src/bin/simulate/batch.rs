@@ -28,9 +28,10 @@ struct Batch {
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let first = match &options.state {
-        Some(path) => next_seed(path)?.or(options.seed).unwrap_or(0),
-        None => options.seed.unwrap_or(0),
+    let kept = options.state.as_deref().map(Kept::read).transpose()?.flatten();
+    let (first, failed) = match kept {
+        Some(kept) => (kept.next, kept.failed),
+        None => (options.seed.unwrap_or(0), Vec::new()),
     };
     let end = options.seed.unwrap_or(0).saturating_add(options.seeds.unwrap_or(0)).max(first);
     let batch = Mutex::new(Batch {
@@ -39,7 +40,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         next: first,
         done: BTreeSet::new(),
         done_below: first,
-        failed: Vec::new(),
+        failed,
     });
     let deadline = deadline(options.minutes)?;
     let logs = options.logs.clone().unwrap_or_else(|| PathBuf::from("target/sim"));
@@ -109,7 +110,7 @@ impl Batch {
             self.done_below = self.done_below.saturating_add(BLOCK).min(self.end);
         }
         if let Some(path) = state
-            && let Err(error) = std::fs::write(path, format!("{}\n", self.done_below))
+            && let Err(error) = std::fs::write(path, Kept::text(self.done_below, &self.failed))
         {
             eprintln!("warning: could not keep the next seed in `{}`: {error}", path.display());
         }
@@ -119,6 +120,9 @@ impl Batch {
         let Batch { first, end, done_below, failed, .. } = self;
         let failures = failed.len();
         println!("seeds {first} to {done_below} done, {failures} failed");
+        if failures > 0 {
+            println!("failed, those of earlier runs too: {failed:?}");
+        }
         if done_below < end {
             let kept = state.map_or(String::new(), |path| format!(", kept in {}", path.display()));
             println!("out of time: {} left, the next is {done_below}{kept}", end - done_below);
@@ -131,15 +135,27 @@ impl Batch {
     }
 }
 
-/// The seed to go on with, if an earlier run has kept one.
-fn next_seed(path: &Path) -> Result<Option<u64>, String> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => {
-            let malformed =
-                || format!("`{}` holds no seed; remove it to begin anew", path.display());
-            text.trim().parse().map(Some).map_err(|_| malformed())
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("read `{}`: {error}", path.display())),
+/// What an earlier run has left in its file: the next seed, then those that failed, a line each.
+struct Kept {
+    next: u64,
+    failed: Vec<u64>,
+}
+
+impl Kept {
+    fn text(next: u64, failed: &[u64]) -> String {
+        std::iter::once(&next).chain(failed).map(|seed| format!("{seed}\n")).collect()
+    }
+
+    fn read(path: &Path) -> Result<Option<Kept>, String> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("read `{}`: {error}", path.display())),
+        };
+        let malformed = || format!("`{}` holds no seed; remove it to begin anew", path.display());
+        let seeds: Result<Vec<u64>, _> = text.lines().map(str::parse).collect();
+        let seeds = seeds.map_err(|_| malformed())?;
+        let (&next, failed) = seeds.split_first().ok_or_else(malformed)?;
+        Ok(Some(Kept { next, failed: failed.to_vec() }))
     }
 }
