@@ -44,7 +44,12 @@ fn simulate(sh: &Shell, words: &[&str]) -> anyhow::Result<()> {
     } else {
         vec![]
     };
-    let simulate = cmd!(sh, "cargo run --quiet -p sim --bin simulate -- {words...} {logs...}");
+    // A large session runs as fast as it can; seeds keep the assertions of the development profile.
+    let profile = if words.contains(&"--agents") { "release" } else { "dev" };
+    let simulate = cmd!(
+        sh,
+        "cargo run --quiet --profile {profile} -p sim --bin simulate -- {words...} {logs...}"
+    );
     Ok(simulate.quiet().env("CONVOKE_COMMIT", commit).run()?)
 }
 

@@ -2,8 +2,11 @@
 //!
 //! Entries stand in the order in which they came, so that `getbyidx` is an array access, and a hash table of
 //! positions finds them: with 16,384 entries it merges and looks up several times as fast as a B-tree of keys, and
-//! takes five bytes an entry. It is never iterated, so its order is no source of differences between runs. A pair is stored once: a local one in a chunk shared with its neighbours, a remote
-//! one inside the bytes of the exchange that brought it.
+//! takes five bytes an entry. It is never iterated, so its order is no source of differences between runs.
+//!
+//! A pair is stored once, encoded as it travels: a local one in a chunk shared with its neighbours, a remote one
+//! inside the bytes of the exchange that brought it. An entry is eight bytes that say where its pair is, and
+//! reads the lengths there: every agent has an entry for every card of the job, so this is what a large job costs.
 
 use alloc::vec::Vec;
 use core::hash::Hasher;
@@ -13,22 +16,38 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
 use crate::Pairs;
+use crate::pairs::Extent;
 
 /// A key-value space.
 #[derive(Debug, Default)]
 pub struct Kvs {
     entries: Vec<Entry>,
     index_by_key: HashTable<u32>,
+    sources: Vec<Source>,
+    /// Sources that no entry points to, to be used again.
+    free: Vec<u32>,
+    /// The source made last for an exchange.
+    exchange: u32,
     /// Entries that local tasks have put since the last exchange, in order of their first put.
     pending: Vec<u32>,
     chunk: BytesMut,
 }
 
-#[derive(Debug)]
+/// Where a pair is.
+#[derive(Clone, Copy, Debug)]
 struct Entry {
-    key_value: Bytes,
-    key_bytes: usize,
-    pending: bool,
+    source: u32,
+    at: u32,
+}
+
+/// Bytes that hold pairs: one that was put here, or all that an exchange brought.
+#[derive(Debug)]
+struct Source {
+    pairs: Bytes,
+    /// Entries that point here. At none, the bytes are given back.
+    used: u32,
+    /// Holds a local pair that no exchange has taken yet.
+    is_pending: bool,
 }
 
 /// Why a put is refused. The text goes to the client, so it has no blanks.
@@ -58,82 +77,153 @@ impl Kvs {
     /// Puts a pair of a local task: readable here at once, elsewhere after the next exchange. The last
     /// put of a key wins.
     pub fn put(&mut self, key: &[u8], value: &[u8]) {
-        let key_value = self.store(key, value);
-        let index = self.insert(key_value, key.len());
-        let entry = self.entry_mut(index);
-        if !entry.pending {
-            entry.pending = true;
+        let found = self.find(key);
+        let was_pending = found.is_some_and(|index| self.source(index).is_pending);
+        let pairs = self.store(key, value);
+        let source = self.add_source(pairs, true);
+        let index = self.point(found, Entry { source, at: 0 });
+        if !was_pending {
             self.pending.push(index);
         }
     }
 
     /// Sets a pair that every agent knows by itself. It gets no chunk, since many jobs put nothing.
     pub fn set(&mut self, key: &[u8], value: &[u8]) {
-        self.insert([key, value].concat().into(), key.len());
+        let mut pairs = BytesMut::new();
+        Pairs::append(&mut pairs, b"", key, value);
+        let source = self.add_source(pairs.freeze(), false);
+        self.point(self.find(key), Entry { source, at: 0 });
     }
 
-    /// Adds a pair that an exchange brought. One that a local task has put again since stays as it is:
-    /// the next exchange brings it to everybody.
-    pub fn merge(&mut self, key_value: Bytes, key_bytes: usize) {
-        let entry = self.find(&key_value[..key_bytes]).map(|index| &self.entries[position(index)]);
-        if !entry.is_some_and(|entry| entry.pending) {
-            self.insert(key_value, key_bytes);
+    /// Makes room for as many pairs of an exchange, where they are all new, and for no more.
+    pub fn reserve(&mut self, pairs: usize) {
+        let more = pairs.saturating_sub(self.entries.len());
+        self.entries.reserve_exact(more);
+        let entries = &self.entries;
+        let sources = &self.sources;
+        self.index_by_key.reserve(more, |index| hash(key_of(entries, sources, *index)));
+    }
+
+    /// Adds the pair that begins at `at` in the bytes of an exchange, whose pairs have been checked. One that a
+    /// local task has put again since stays as it is: the next exchange brings it to everybody.
+    pub fn merge(&mut self, pairs: &Bytes, at: usize) {
+        let extent = Extent::read(pairs, at).expect("pairs are checked before they are merged");
+        let found = self.find(&pairs[extent.key..extent.value]);
+        let stays = |index| {
+            self.source(index).is_pending || self.value(index) == &pairs[extent.value..extent.end]
+        };
+        if !found.is_some_and(stays) {
+            let source = self.exchange_source(pairs);
+            let at = u32::try_from(at).expect("a message is less than 4 GiB");
+            self.point(found, Entry { source, at });
         }
     }
 
     /// The value of `key`.
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        self.find(key).map(|index| self.entries[position(index)].value())
+        self.find(key).map(|index| self.value(index))
     }
 
     /// The pair at `index`, in order of arrival on this agent.
     pub fn by_index(&self, index: usize) -> Option<(&[u8], &[u8])> {
-        self.entries.get(index).map(|entry| (entry.key(), entry.value()))
+        let index = u32::try_from(index).ok().filter(|_| index < self.entries.len())?;
+        Some((key_of(&self.entries, &self.sources, index), self.value(index)))
     }
 
     /// Appends what local tasks have put since the last call to `out`, as pairs of `space`.
     pub fn take_pending(&mut self, space: &[u8], out: &mut BytesMut) {
         for index in self.pending.drain(..) {
-            let entry = &mut self.entries[position(index)];
-            entry.pending = false;
-            Pairs::append(out, space, entry.key(), entry.value());
+            let entry = self.entries[position(index)];
+            let source = &mut self.sources[position(entry.source)];
+            source.is_pending = false;
+            let (key, value) = parts(&source.pairs, entry.at);
+            Pairs::append(out, space, key, value);
         }
     }
 
     fn store(&mut self, key: &[u8], value: &[u8]) -> Bytes {
-        let bytes = key.len() + value.len();
+        let bytes = key.len() + value.len() + Pairs::LENGTHS_BYTES_MAX;
         if self.chunk.capacity() < bytes {
             self.chunk = BytesMut::with_capacity(bytes.max(CHUNK_BYTES));
         }
-        self.chunk.extend_from_slice(key);
-        self.chunk.extend_from_slice(value);
+        Pairs::append(&mut self.chunk, b"", key, value);
         self.chunk.split().freeze()
     }
 
-    fn insert(&mut self, key_value: Bytes, key_bytes: usize) -> u32 {
-        if let Some(index) = self.find(&key_value[..key_bytes]) {
-            let entry = self.entry_mut(index);
-            if entry.key_value != key_value {
-                entry.key_value = key_value;
+    fn find(&self, key: &[u8]) -> Option<u32> {
+        let is_key = |index: &u32| key_of(&self.entries, &self.sources, *index) == key;
+        self.index_by_key.find(hash(key), is_key).copied()
+    }
+
+    fn source(&self, index: u32) -> &Source {
+        &self.sources[position(self.entries[position(index)].source)]
+    }
+
+    fn value(&self, index: u32) -> &[u8] {
+        parts(&self.source(index).pairs, self.entries[position(index)].at).1
+    }
+
+    /// Has the entry that was found, or a new one, point to a pair.
+    fn point(&mut self, found: Option<u32>, to: Entry) -> u32 {
+        self.sources[position(to.source)].used += 1;
+        match found {
+            Some(index) => {
+                let before = core::mem::replace(&mut self.entries[position(index)], to);
+                self.release(before.source);
+                index
             }
-            return index;
+            None => self.insert(to),
         }
+    }
+
+    fn insert(&mut self, entry: Entry) -> u32 {
         let index = u32::try_from(self.entries.len()).expect("memory ends before 2^32 pairs");
-        self.entries.push(Entry { key_value, key_bytes, pending: false });
-        let entries = &self.entries;
-        let hash_of = |index: &u32| hash(entries[position(*index)].key());
+        self.entries.push(entry);
+        let (entries, sources) = (&self.entries, &self.sources);
+        let hash_of = |index: &u32| hash(key_of(entries, sources, *index));
         self.index_by_key.insert_unique(hash_of(&index), index, hash_of);
         index
     }
 
-    fn find(&self, key: &[u8]) -> Option<u32> {
-        let is_key = |index: &u32| self.entries[position(*index)].key() == key;
-        self.index_by_key.find(hash(key), is_key).copied()
+    /// The source of an exchange: the same for all its pairs.
+    fn exchange_source(&mut self, pairs: &Bytes) -> u32 {
+        let last = self.sources.get(position(self.exchange)).map(|source| &source.pairs);
+        // The bytes of a source that is used are still there, so no others have their address.
+        if !last.is_some_and(|last| last.as_ptr() == pairs.as_ptr() && last.len() == pairs.len()) {
+            self.exchange = self.add_source(pairs.clone(), false);
+        }
+        self.exchange
     }
 
-    fn entry_mut(&mut self, index: u32) -> &mut Entry {
-        &mut self.entries[position(index)]
+    fn add_source(&mut self, pairs: Bytes, is_pending: bool) -> u32 {
+        let source = Source { pairs, used: 0, is_pending };
+        if let Some(index) = self.free.pop() {
+            self.sources[position(index)] = source;
+            return index;
+        }
+        self.sources.push(source);
+        u32::try_from(self.sources.len() - 1).expect("memory ends before 2^32 pairs")
     }
+
+    fn release(&mut self, index: u32) {
+        let source = &mut self.sources[position(index)];
+        source.used -= 1;
+        if source.used == 0 {
+            *source = Source { pairs: Bytes::new(), used: 0, is_pending: false };
+            self.free.push(index);
+        }
+    }
+}
+
+fn key_of<'a>(entries: &[Entry], sources: &'a [Source], index: u32) -> &'a [u8] {
+    let entry = entries[position(index)];
+    parts(&sources[position(entry.source)].pairs, entry.at).0
+}
+
+/// Key and value of the pair at `at`.
+fn parts(pairs: &[u8], at: u32) -> (&[u8], &[u8]) {
+    let extent = Extent::read(pairs, position(at)).expect("only whole pairs are pointed to");
+    (&pairs[extent.key..extent.value], &pairs[extent.value..extent.end])
 }
 
 /// The hash of a key. A task that makes keys collide only slows down its own job.
@@ -147,12 +237,37 @@ fn position(index: u32) -> usize {
     usize::try_from(index).expect("an index fits the memory it indexes")
 }
 
-impl Entry {
-    fn key(&self) -> &[u8] {
-        &self.key_value[..self.key_bytes]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_eight_bytes() {
+        assert_eq!(size_of::<Entry>(), 8);
     }
 
-    fn value(&self) -> &[u8] {
-        &self.key_value[self.key_bytes..]
+    #[test]
+    fn bytes_that_no_entry_needs_are_given_back() {
+        let mut kvs = Kvs::default();
+        for round in 0..100_u8 {
+            kvs.put(b"local", &[round]);
+            let mut pairs = BytesMut::new();
+            Pairs::append(&mut pairs, b"", b"remote", &[round]);
+            kvs.merge(&pairs.freeze(), 0);
+        }
+        assert_eq!(kvs.get(b"local"), Some(&[99][..]));
+        assert_eq!(kvs.by_index(1), Some((&b"remote"[..], &[99][..])));
+        assert!(kvs.sources.len() <= 3, "{} sources", kvs.sources.len());
+    }
+
+    #[test]
+    fn a_pair_put_again_during_an_exchange_outlives_it() {
+        let mut kvs = Kvs::default();
+        kvs.put(b"key", b"old");
+        let mut exchanged = BytesMut::new();
+        kvs.take_pending(b"", &mut exchanged);
+        kvs.put(b"key", b"new");
+        kvs.merge(&exchanged.freeze(), 0);
+        assert_eq!(kvs.get(b"key"), Some(&b"new"[..]));
     }
 }

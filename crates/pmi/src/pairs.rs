@@ -34,18 +34,22 @@ pub struct Pairs {
 const LENGTH_BITS: u32 = 28;
 
 impl Pairs {
+    /// What the lengths of a pair take at most.
+    pub(crate) const LENGTHS_BYTES_MAX: usize = 3 * 4;
+
     /// Reads the pairs in `bytes`.
     pub fn new(bytes: Bytes) -> Pairs {
         Pairs { bytes, at: 0 }
     }
 
-    /// Whether `bytes` are pairs from the first to the last.
-    pub fn check(bytes: &[u8]) -> Result<(), PairError> {
-        let mut at = 0;
+    /// Counts the pairs in `bytes`, which must be pairs from the first to the last.
+    pub fn check(bytes: &[u8]) -> Result<usize, PairError> {
+        let (mut at, mut count) = (0, 0);
         while at < bytes.len() {
             at = Extent::read(bytes, at).ok_or(PairError)?.end;
+            count += 1;
         }
-        Ok(())
+        Ok(count)
     }
 
     /// Appends one pair to `out`.
@@ -77,16 +81,16 @@ impl Iterator for Pairs {
 }
 
 /// Where the parts of a pair begin, and where the last of them ends.
-struct Extent {
-    space: usize,
-    key: usize,
-    value: usize,
-    end: usize,
+pub(crate) struct Extent {
+    pub(crate) space: usize,
+    pub(crate) key: usize,
+    pub(crate) value: usize,
+    pub(crate) end: usize,
 }
 
 impl Extent {
     /// Finds the parts of the pair that begins at `at`, all of which must be there.
-    fn read(bytes: &[u8], mut at: usize) -> Option<Extent> {
+    pub(crate) fn read(bytes: &[u8], mut at: usize) -> Option<Extent> {
         let space_bytes = read_length(bytes, &mut at)?;
         let key_bytes = read_length(bytes, &mut at)?;
         let value_bytes = read_length(bytes, &mut at)?;
@@ -140,7 +144,7 @@ mod tests {
         Pairs::append(&mut other, b"", b"card-1", &long);
 
         let all = Bytes::from([one, other].concat());
-        assert_eq!(Pairs::check(&all), Ok(()));
+        assert_eq!(Pairs::check(&all), Ok(3));
         let pairs: Vec<Pair> = Pairs::new(all).map(Result::unwrap).collect();
         let read: Vec<_> = pairs.iter().map(parts).collect();
         let expected: [(&[u8], &[u8], &[u8]); 3] =

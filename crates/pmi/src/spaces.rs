@@ -7,6 +7,7 @@ use alloc::string::String;
 use bytes::{Bytes, BytesMut};
 use model::Rank;
 
+use crate::pairs::Extent;
 use crate::{JobInfo, Kvs, PairError, Pairs, PutError};
 
 /// All spaces, looked up by name.
@@ -98,16 +99,21 @@ impl Spaces {
 
     /// Adds all pairs that an exchange brought, or none when they are garbled.
     pub(crate) fn merge(&mut self, pairs: Bytes) -> Result<(), PairError> {
-        Pairs::check(&pairs)?;
-        for pair in Pairs::new(pairs) {
-            let pair = pair?;
-            let space = if pair.space.is_empty() {
-                &mut self.own
-            } else {
-                self.created.entry(pair.space).or_default()
-            };
-            space.merge(pair.key_value, pair.key_bytes);
+        self.own.reserve(Pairs::check(&pairs)?);
+        let mut at = 0;
+        while at < pairs.len() {
+            let extent = Extent::read(&pairs, at).ok_or(PairError)?;
+            self.space_mut(&pairs.slice(extent.space..extent.key)).merge(&pairs, at);
+            at = extent.end;
         }
         Ok(())
+    }
+
+    /// The space that an exchange names: the job's own, or one that a task somewhere has created.
+    fn space_mut(&mut self, name: &Bytes) -> &mut Kvs {
+        if name.is_empty() {
+            return &mut self.own;
+        }
+        self.created.entry(name.clone()).or_default()
     }
 }

@@ -5,15 +5,28 @@ use std::process::Command;
 /// The bound that `docs/simulator.md` states.
 const BYTES_PER_AGENT_MAX: u64 = 8_000;
 
+/// What every agent needs to find one card, beside the card itself, with what a hash table keeps free.
+const BYTES_PER_CARD_MAX: u64 = 25;
+
 #[test]
 fn an_agent_costs_no_more_memory_than_is_said() {
     for tree in ["kary:16", "greedy"] {
         // Of two sizes the difference, so that the program itself does not count.
-        let (few, many) = (2_000, 12_000);
+        let (few, many) = (12_000, 22_000);
         let bytes = peak_bytes(many, tree) - peak_bytes(few, tree);
         let per_agent = bytes / (many - few);
         assert!(per_agent < BYTES_PER_AGENT_MAX, "{tree}: {per_agent} bytes per agent");
     }
+}
+
+#[test]
+fn a_card_costs_each_agent_no_more_memory_than_is_said() {
+    // Twice as many agents, each with twice as many cards: what goes with the square is the cards'.
+    let (few, many) = (2_000_u64, 4_000_u64);
+    let (at_few, at_many) = (peak_bytes(few, "kary:16"), peak_bytes(many, "kary:16"));
+    let of_cards = at_many.saturating_sub(at_few * (many / few));
+    let per_card = of_cards / (many * many - few * few * (many / few));
+    assert!(per_card < BYTES_PER_CARD_MAX, "{per_card} bytes per card and agent");
 }
 
 /// What `simulate` says about its memory.

@@ -18,7 +18,7 @@ usage: simulate [--agents N] [--tree T] [--tasks N] [--latency-ms L] [--gap-ms G
   is the same, and shows what there is after so many steps.";
 
 /// The most agents whose tasks exchange cards.
-const CARDS_MAX: u32 = 1_000;
+const CARDS_MAX: u32 = 10_000;
 
 /// One in so many tasks of a large session writes something.
 const WRITER_STEP: usize = 1_000;
