@@ -21,6 +21,62 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a program as one parallel job.
     Run(Box<RunArgs>),
+    /// Simulate a session in virtual time: the same code, on modelled hosts.
+    Sim(SimArgs),
+    /// Compare spawn trees for so many nodes, and recommend one.
+    Plan(PlanArgs),
+}
+
+/// What `convoke sim` is told.
+#[derive(Args, Debug)]
+pub(crate) struct SimArgs {
+    /// How many nodes
+    #[arg(long, short = 'N', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) nodes: u32,
+
+    /// Tasks on each node
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) tasks_per_node: u32,
+
+    /// Who starts whom, as for `convoke run`
+    #[arg(long, value_name = "TREE", default_value = "adaptive")]
+    pub(crate) tree: Tree,
+
+    /// Starts that one agent has in flight
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) window: u32,
+
+    /// What hosts and links cost [default: L = 257 ms, G = 7 ms]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
+
+    /// What is drawn at random follows from it
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Write when what happened to each agent: FILE.html, or FILE.json for Perfetto
+    #[arg(long, value_name = "FILE")]
+    pub(crate) timeline: Option<PathBuf>,
+}
+
+/// What `convoke plan` is told.
+#[derive(Args, Debug)]
+pub(crate) struct PlanArgs {
+    /// How many nodes
+    #[arg(long, short = 'N', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) nodes: u32,
+
+    /// Tasks on each node
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) tasks_per_node: u32,
+
+    /// What hosts and links cost [default: L = 257 ms, G = 7 ms]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
+
+    /// Draw time against the number of nodes
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -188,7 +244,7 @@ mod tests {
     fn parse(line: &str) -> Result<Box<RunArgs>, clap::Error> {
         let words = line.split(' ').map(OsString::from);
         let cli = Cli::try_parse_from(crate::args_prepass::with_long_np(words))?;
-        let Command::Run(args) = cli.command;
+        let Command::Run(args) = cli.command else { panic!("not a run") };
         Ok(args)
     }
 

@@ -10,6 +10,10 @@ mod duration;
 mod environment;
 mod setup;
 
+mod curve;
+mod plan;
+mod simulate;
+
 mod label;
 mod run;
 mod screen;
@@ -18,6 +22,7 @@ mod output_file;
 
 mod exit_code;
 mod report;
+mod streams;
 
 use std::process::ExitCode;
 
@@ -48,5 +53,7 @@ fn front_end() -> ExitCode {
     };
     match cli.command {
         args::Command::Run(args) => ExitCode::from(run::run(args)),
+        args::Command::Sim(args) => ExitCode::from(simulate::sim(&args)),
+        args::Command::Plan(args) => ExitCode::from(plan::plan(&args)),
     }
 }

@@ -1,7 +1,5 @@
 //! `convoke run`, and the command behind `local-bulk`.
 
-use std::io::{self, Write};
-
 use agent::{HeadReport, error_chain, run_head};
 use engine::HeadConfig;
 use model::NodeId;
@@ -13,6 +11,7 @@ use crate::output_file::TimelineFile;
 use crate::report;
 use crate::screen::{Screen, ScreenOptions};
 use crate::setup::{Layout, SetupError, head_config};
+use crate::streams::{print, say};
 
 /// Runs a job from its command line to its exit status.
 pub(crate) fn run(args: Box<RunArgs>) -> u8 {
@@ -97,10 +96,7 @@ fn show_map(layout: &Layout) -> u8 {
         let ranks = layout.placement.map.ranks_on(NodeId(index));
         text += &format!("{}: {} tasks, ranks {ranks}\n", node.name, ranks.len());
     }
-    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        Ok(()) => 0,
-        Err(_) => engine::exit_code::OUTPUT_CLOSED,
-    }
+    print(&text)
 }
 
 fn refuse(error: &SetupError) -> u8 {
@@ -121,9 +117,4 @@ fn refuse(error: &SetupError) -> u8 {
         say(&format!("hint: {hint}\n"));
     }
     exit_code::USAGE
-}
-
-/// Words for the user. If standard error is gone, there is nobody to tell.
-fn say(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -1,0 +1,109 @@
+//! `convoke sim`: one session in virtual time, by the code that runs real ones.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use model::Time;
+use observe::{Timeline, critical_path, seconds};
+use proto::Event;
+use sim::{Calibration, CalibrationError, Failure, Report, Session};
+
+use crate::args::SimArgs;
+use crate::exit_code;
+use crate::output_file::{OutputError, TimelineFile};
+use crate::streams::{print, say};
+
+/// Why there is no simulation.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SimError {
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+/// Simulates a session and says what it took.
+pub(crate) fn sim(args: &SimArgs) -> u8 {
+    match try_sim(args) {
+        Ok(code) => code,
+        Err(error) => refuse(&error),
+    }
+}
+
+/// What machines cost, by a file or by S2's constants.
+pub(crate) fn calibration(path: Option<&Path>) -> Result<Calibration, CalibrationError> {
+    path.map_or_else(|| Ok(Calibration::default()), Calibration::load)
+}
+
+/// Says what is wrong, and what to do.
+pub(crate) fn refuse(error: &SimError) -> u8 {
+    say(&format!("error: {}\n", agent::error_chain(error)));
+    if let SimError::Calibration(error) = error {
+        say(&format!("hint: {}\n", error.hint()));
+    }
+    exit_code::USAGE
+}
+
+/// When the last of a simulated session's agents had joined.
+pub(crate) fn joined(report: &Report) -> Option<Duration> {
+    let at = report.time_of(|event| *event == Event::AllJoined)?;
+    Some(at.since(Time::ZERO))
+}
+
+fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
+    let calibration = calibration(args.calibration.as_deref())?;
+    let timeline = TimelineFile::create(args.timeline.as_deref())?;
+    let session = Session::of(args.nodes)
+        .tree(&args.tree.to_string())
+        .tasks(args.tasks_per_node)
+        .calibration(calibration)
+        .seed(args.seed)
+        .spec(|spec| {
+            spec.window = args.window;
+            spec.marks = timeline.is_some();
+        });
+    let report = match session.try_run() {
+        Ok(report) => report,
+        Err(failure) => return Ok(failed(&failure)),
+    };
+    let mut text = summary(&report);
+    if let Some(file) = timeline {
+        let names: Vec<String> = (0..args.nodes).map(|node| format!("n{node}")).collect();
+        let timeline = timeline_of(&report);
+        for wait in critical_path(&timeline) {
+            let _ = writeln!(text, "  {}", wait.line(&names));
+        }
+        let title = format!("convoke sim: {} nodes, {}", args.nodes, args.tree);
+        file.write(&timeline, &names, &title)?;
+    }
+    Ok(print(&text))
+}
+
+fn timeline_of(report: &Report) -> Timeline {
+    let mut timeline = Timeline::default();
+    for (at, event) in &report.events {
+        timeline.on_event(*at, event);
+    }
+    timeline
+}
+
+fn summary(report: &Report) -> String {
+    let mut text = String::new();
+    let shown = |time: Option<Duration>| time.map_or("never".to_owned(), seconds);
+    let _ = writeln!(text, "all have joined after {}", shown(joined(report)));
+    let ended = report.ended_at.map(|at| at.since(Time::ZERO));
+    let _ = writeln!(text, "the session is over after {}", shown(ended));
+    let messages: u64 = report.messages.values().sum();
+    let _ = writeln!(text, "{messages} messages, at most {} links a process", report.links_max);
+    if report.syns_dropped > 0 {
+        let _ = writeln!(text, "{} connections were dropped and tried again", report.syns_dropped);
+    }
+    text
+}
+
+/// A bug of ours: what must never happen has happened.
+fn failed(failure: &Failure) -> u8 {
+    say(&format!("error: the simulated session broke a rule, which is a bug: {failure}\n"));
+    exit_code::INTERNAL
+}

@@ -1,0 +1,76 @@
+//! `convoke plan` and `convoke sim`, as a user runs them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+#[test]
+fn a_plan_compares_trees_and_recommends_one_of_moderate_degree() {
+    let dir = tempfile::tempdir().unwrap();
+    let svg = dir.path().join("curve.svg");
+    let output = convoke(&["plan", "--nodes", "256", "--svg", &svg.display().to_string()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("flat"), "{text}");
+    let recommended = text.lines().find(|line| line.starts_with("recommended")).unwrap();
+    assert!(!recommended.contains("flat"), "{recommended}");
+    let picture = std::fs::read_to_string(&svg).unwrap();
+    assert_eq!(picture.matches("<circle").count(), 8);
+}
+
+#[test]
+fn a_plan_for_a_million_nodes_is_arithmetic() {
+    let output = convoke(&["plan", "--nodes", "1000000"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("by arithmetic"), "{text}");
+}
+
+#[test]
+fn a_simulated_session_says_what_it_takes_and_the_same_again() {
+    let arguments = ["sim", "--nodes", "64", "--tree", "flat", "--window", "64"];
+    let output = convoke(&arguments);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(text.starts_with("all have joined after 0.7"), "{text}");
+    assert_eq!(output.stdout, convoke(&arguments).stdout);
+}
+
+#[test]
+fn a_slow_host_is_named_on_the_way_that_the_join_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, page) = (dir.path().join("c.toml"), dir.path().join("t.html"));
+    let mut slow = sim::Calibration::default();
+    slow.hosts = vec![sim::HostCosts { names: "n17".into(), factor: 20.0, launch: None }];
+    std::fs::write(&file, slow.to_toml()).unwrap();
+    let (file, page) = (file.display().to_string(), page.display().to_string());
+    let output = convoke(&["sim", "--nodes", "32", "--calibration", &file, "--timeline", &page]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("n17"), "{text}");
+    assert!(Path::new(&page).exists());
+}
+
+#[test]
+fn bad_input_is_told_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.toml");
+    let whole = sim::Calibration::default().to_toml();
+    let cases = [
+        (whole.replace("version = 1", "version = 7"), "calibrate again with this build"),
+        (whole[..whole.len() / 2].to_owned(), "cut off"),
+        (whole.replace("cores = 1", "cores = 0"), "correct the value"),
+    ];
+    for (text, hint) in cases {
+        std::fs::write(&path, text).unwrap();
+        let file = path.display().to_string();
+        let output = convoke(&["plan", "--nodes", "4", "--calibration", &file]);
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(words.contains(hint), "{words}");
+    }
+    let unwritable = convoke(&["sim", "--nodes", "4", "--timeline", "/no/such/t.html"]);
+    assert_eq!(unwritable.status.code(), Some(2));
+    assert_eq!(convoke(&["plan", "--nodes", "0"]).status.code(), Some(2));
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test's own helper")]
+fn convoke(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_convoke")).args(arguments).output().expect("convoke runs")
+}
