@@ -25,6 +25,36 @@ pub(crate) enum Command {
     Sim(SimArgs),
     /// Compare spawn trees for so many nodes, and recommend one.
     Plan(PlanArgs),
+    /// Measure what starts cost on real hosts, for `sim` and `plan`.
+    Calibrate(CalibrateArgs),
+}
+
+/// What `convoke calibrate` is told.
+#[derive(Args, Debug)]
+pub(crate) struct CalibrateArgs {
+    /// Hosts to start agents on, the more the better: `n[01-16]`
+    #[arg(long, short = 'H', value_name = "LIST")]
+    pub(crate) hosts: Option<String>,
+
+    /// File with one host a line
+    #[arg(long, short = 'f', value_name = "FILE")]
+    pub(crate) hostfile: Option<PathBuf>,
+
+    /// Command that runs another on a host: `CMD {host} {cmd}` [default: ssh]
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) shell: Option<String>,
+
+    /// Argument for ssh; repeat for several
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    pub(crate) ssh_arg: Vec<String>,
+
+    /// Path of this program on the hosts [default: as here]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) agent_path: Option<OsString>,
+
+    /// Where to write what was measured
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
 }
 
 /// What `convoke sim` is told.

@@ -10,6 +10,7 @@ mod duration;
 mod environment;
 mod setup;
 
+mod calibrate;
 mod curve;
 mod plan;
 mod simulate;
@@ -55,5 +56,6 @@ fn front_end() -> ExitCode {
         args::Command::Run(args) => ExitCode::from(run::run(args)),
         args::Command::Sim(args) => ExitCode::from(simulate::sim(&args)),
         args::Command::Plan(args) => ExitCode::from(plan::plan(&args)),
+        args::Command::Calibrate(args) => ExitCode::from(calibrate::calibrate(&args)),
     }
 }

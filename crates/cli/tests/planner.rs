@@ -70,6 +70,28 @@ fn bad_input_is_told_with_what_to_do() {
     assert_eq!(convoke(&["plan", "--nodes", "0"]).status.code(), Some(2));
 }
 
+#[test]
+fn what_is_measured_on_hosts_is_a_calibration_to_plan_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml").display().to_string();
+    let shell = "env HOST={host} sh -c {cmd}";
+    let measured = ["calibrate", "--hosts", "a,b,c,d,e", "--shell", shell, "-o", &file];
+    let output = convoke(&measured);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("5 starts: latency "), "{text}");
+    assert!(sim::Calibration::load(Path::new(&file)).is_ok());
+    assert!(convoke(&["plan", "--nodes", "64", "--calibration", &file]).status.success());
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_is_named_and_nothing_is_calibrated() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml").display().to_string();
+    let output = convoke(&["calibrate", "--hosts", "a", "--shell", "false {host}", "-o", &file]);
+    assert_eq!(output.status.code(), Some(252));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("a: "));
+}
+
 #[expect(clippy::disallowed_methods, reason = "a test's own helper")]
 fn convoke(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_convoke")).args(arguments).output().expect("convoke runs")
