@@ -83,4 +83,9 @@ impl Process {
     pub(crate) fn is_running(&self) -> bool {
         self.end.is_none()
     }
+
+    /// A pause within a longer one does not shorten it: what came meanwhile waits for the end of both.
+    pub(crate) fn pause_until(&mut self, time: Time) {
+        self.paused_until = self.paused_until.max(time);
+    }
 }

@@ -237,6 +237,18 @@ fn a_front_end_that_is_stopped_for_long_loses_nobody() {
 }
 
 #[test]
+fn a_short_pause_does_not_wake_an_agent_that_hangs() {
+    for agent in 1..=N {
+        let (hang, pause) = (Fault::Hang(AgentId(agent)), Fault::Pause(AgentId(agent), Duration::from_secs(1)));
+        let session = Session::of(N).tree("kary:2").script(Script::new().wait(Duration::from_secs(60)));
+        let session = session.fault(When::At(Duration::from_secs(5)), hang);
+        let outcome = session.fault(When::At(Duration::from_secs(6)), pause).run().outcome;
+        assert_eq!(outcome.losses[0].agent, AgentId(agent), "{outcome:?}");
+        assert!(matches!(outcome.losses[0].cause, LossCause::Silent(_)), "{outcome:?}");
+    }
+}
+
+#[test]
 fn an_agent_that_hangs_when_the_job_is_ended_is_named_and_so_is_the_output_that_may_be_missing() {
     let failed = Duration::from_secs(5);
     let writes = Script::new().wait(Duration::from_secs(4)).output(3_000);

@@ -181,7 +181,7 @@ impl World<'_> {
         // Agents that call meanwhile find that nobody answers.
         self.hurt.insert(AgentId::HEAD.0);
         self.rulebook.on_late();
-        self.processes[id.0].paused_until = self.now + SUSPENDED;
+        self.processes[id.0].pause_until(self.now + SUSPENDED);
         self.after(SUSPENDED, Happening::Input(id, Input::Resumed));
     }
 

@@ -247,7 +247,7 @@ impl World<'_> {
         let config: AgentConfig = self.agent_config(shell, agent, id);
         self.add_process(Process::new(agent, Engine::agent(self.now, config), Some(shell)));
         if of == TwinOf::Mute {
-            self.processes[id.0].paused_until = self.now + FOR_EVER;
+            self.processes[id.0].pause_until(self.now + FOR_EVER);
         }
         let link = self.machines.link_latency(agent);
         self.after(link, Happening::Call(id, 0));
@@ -257,7 +257,7 @@ impl World<'_> {
 
     fn pause(&mut self, agent: AgentId, time: Duration) -> bool {
         let Some(id) = self.running(agent) else { return false };
-        self.processes[id.0].paused_until = self.now + time;
+        self.processes[id.0].pause_until(self.now + time);
         if id == ProcessId::HEAD {
             self.rulebook.on_late();
         }
