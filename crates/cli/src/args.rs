@@ -9,6 +9,9 @@ use model::Tree;
 
 use crate::duration;
 
+/// Starts that one agent has in flight, unless the user says otherwise.
+pub(crate) const WINDOW: u32 = 64;
+
 /// Starts parallel jobs on many hosts.
 #[derive(Debug, Parser)]
 #[command(name = "convoke", version, about, max_term_width = 100)]
@@ -23,7 +26,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Simulate a session in virtual time: the same code, on modelled hosts.
     Sim(SimArgs),
-    /// Compare spawn trees for so many nodes, and recommend one.
+    /// Compare spawn trees, windows and batches for so many nodes, and recommend a command line.
     Plan(PlanArgs),
     /// Measure what starts cost on real hosts, for `sim` and `plan`.
     Calibrate(CalibrateArgs),
@@ -73,7 +76,7 @@ pub(crate) struct SimArgs {
     pub(crate) tree: Tree,
 
     /// Starts that one agent has in flight
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) window: u32,
 
     /// What hosts and links cost [default: L = 257 ms, G = 7 ms]
@@ -91,6 +94,7 @@ pub(crate) struct SimArgs {
 
 /// What `convoke plan` is told.
 #[derive(Args, Debug)]
+#[command(after_help = PLAN_HELP)]
 pub(crate) struct PlanArgs {
     /// How many nodes
     #[arg(long, short = 'N', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -108,6 +112,11 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) svg: Option<PathBuf>,
 }
+
+const PLAN_HELP: &str = "\
+Trees are simulated for up to 16,384 nodes and computed from L and G beyond. Windows and batches are
+simulated for the recommended tree, with up to 4,096 nodes. Memory is that of this build's processes,
+without remote shells, tasks and the kernel's buffers.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -195,7 +204,7 @@ pub(crate) struct RunArgs {
     pub(crate) tree: Option<Tree>,
 
     /// Starts that one agent has in flight
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
+    #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
     pub(crate) window: u32,
 
     /// How often a start is tried again

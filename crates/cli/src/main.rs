@@ -12,7 +12,9 @@ mod setup;
 
 mod calibrate;
 mod curve;
+mod memory;
 mod plan;
+mod prediction;
 mod simulate;
 
 mod label;

@@ -1,24 +1,29 @@
-//! `convoke plan`: which spawn tree for so many nodes, and what it would take.
+//! `convoke plan`: which spawn tree and window for so many nodes, and what they would take.
 //!
 //! Up to [`SIMULATED_MAX`] nodes each tree is simulated, with all that the calibration says of hosts
 //! and links. Beyond, planned trees are predicted by their arithmetic from the medians of latency and
-//! gap, and the table says so.
+//! gap, and the table says so. Windows and batches have no arithmetic: they are simulated for the
+//! recommended tree, with at most [`COMPARED_MAX`] nodes, since what they cost shows there.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use engine::tree;
 use model::Tree;
 use observe::seconds;
-use sim::{Calibration, Session};
+use sim::Calibration;
 
-use crate::args::PlanArgs;
+use crate::args::{PlanArgs, WINDOW};
+use crate::memory;
 use crate::output_file::OutputFile;
+use crate::prediction::{Case, Prediction};
 use crate::simulate::{self, SimError};
 use crate::{curve, streams};
 
 /// The most nodes that a tree is simulated for: some seconds each.
 const SIMULATED_MAX: u32 = 16_384;
+
+/// The most nodes that windows and batches are compared with.
+const COMPARED_MAX: u32 = 4_096;
 
 /// A tree whose agents have more links than this meets limits of processes and descriptors.
 const LINKS_MAX: usize = 65;
@@ -26,15 +31,16 @@ const LINKS_MAX: usize = 65;
 /// Sizes of the curve: this many, each twice the one before.
 const CURVE_POINTS: u32 = 8;
 
-/// What is known of one tree.
-struct Prediction {
-    tree: Tree,
-    joined: Duration,
-    links_max: usize,
-    messages: Option<u64>,
-}
+/// Windows that are compared; the last is none.
+const WINDOWS: [u32; 5] = [1, 4, 16, WINDOW, u32::MAX];
 
-/// Compares trees and recommends one.
+/// A window may cost so much of the time that is possible, as it spares hosts and `sshd`.
+const WINDOW_COSTS_MAX: f64 = 1.05;
+
+/// Agents that one command starts; the last is all of a parent's.
+const BATCHES: [u32; 4] = [1, 8, 64, u32::MAX];
+
+/// Compares trees, windows and batches, and recommends a command line.
 pub(crate) fn plan(args: &PlanArgs) -> u8 {
     match try_plan(args) {
         Ok(code) => code,
@@ -45,14 +51,19 @@ pub(crate) fn plan(args: &PlanArgs) -> u8 {
 fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
     let calibration = simulate::calibration(args.calibration.as_deref())?;
     let svg = args.svg.as_deref().map(OutputFile::create).transpose()?;
-    let predictions = compare(args, &calibration);
-    let mut text = table(&predictions);
-    if let Some(best) = recommended(&predictions) {
-        text += &recommendation(best, &predictions, args);
-        let points = points(best.tree, args, &calibration);
+    let trees = compare(args, &calibration);
+    let mut text = tree_table(&trees, args);
+    if let Some(best) = recommended(&trees) {
+        let tree = best.case.tree;
+        let windows = windows(tree, args, &calibration);
+        let window = smallest(&windows).unwrap_or(WINDOW);
+        text += &window_table(&windows, tree);
+        text += &batch_table(&batches(tree, window, args, &calibration), window);
+        text += &recommendation(best, window, &trees, args);
+        let points = points(tree, args, &calibration);
         text += &curve::text(&points);
         if let Some(file) = svg {
-            file.write(&curve::svg(&points, &format!("{}", best.tree)))?;
+            file.write(&curve::svg(&points, &tree.to_string()))?;
         }
     }
     Ok(streams::print(&text))
@@ -77,42 +88,17 @@ fn compare(args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
     all
 }
 
-fn predict(tree: Tree, n: u32, args: &PlanArgs, calibration: &Calibration) -> Option<Prediction> {
-    if n > SIMULATED_MAX {
-        return by_arithmetic(tree, n, calibration);
+fn predict(
+    tree: Tree,
+    nodes: u32,
+    args: &PlanArgs,
+    calibration: &Calibration,
+) -> Option<Prediction> {
+    let case = Case { tree, nodes, tasks_per_node: args.tasks_per_node, window: WINDOW, batch: 1 };
+    if nodes > SIMULATED_MAX {
+        return Some(Prediction::by_arithmetic(case, calibration));
     }
-    let session = Session::of(n)
-        .tree(&tree.to_string())
-        .tasks(args.tasks_per_node)
-        .calibration(calibration.clone())
-        .spec(|spec| spec.window = u32::MAX);
-    let report = session.try_run().ok()?;
-    Some(Prediction {
-        tree,
-        joined: simulate::joined(&report)?,
-        links_max: report.links_max,
-        messages: Some(report.messages.values().sum()),
-    })
-}
-
-fn by_arithmetic(tree: Tree, n: u32, calibration: &Calibration) -> Option<Prediction> {
-    let (latency, gap) = (calibration.launch.latency(), calibration.launch.gap());
-    let planned = match tree {
-        Tree::Adaptive { .. } => tree::default_tree(u64::from(n), latency, gap),
-        Tree::Flat
-        | Tree::Chain
-        | Tree::Kary(_)
-        | Tree::Binomial
-        | Tree::TwoLevel
-        | Tree::Greedy { .. } => tree,
-    };
-    let below = model::IdSet::range(1, n);
-    Some(Prediction {
-        tree,
-        joined: tree::completion_time(&planned, u64::from(n), latency, gap),
-        links_max: tree::branches(&planned, &below).len() + 1,
-        messages: None,
-    })
+    Prediction::simulated(case, calibration)
 }
 
 /// The soonest whose processes have no more links than is well.
@@ -121,32 +107,107 @@ fn recommended(predictions: &[Prediction]) -> Option<&Prediction> {
     moderate.or(predictions.first())
 }
 
-fn table(predictions: &[Prediction]) -> String {
-    let mut text = format!("{:<18} {:>10} {:>6} {:>10}\n", "tree", "all up", "links", "messages");
-    for prediction in predictions {
-        let messages = prediction.messages.map_or("-".to_owned(), |count| count.to_string());
-        let Prediction { tree, joined, links_max, .. } = prediction;
-        let (tree, joined) = (tree.to_string(), seconds(*joined));
-        let _ = writeln!(text, "{tree:<18} {joined:>10} {links_max:>6} {messages:>10}");
+/// The smallest window first.
+fn windows(tree: Tree, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
+    let case = compared(tree, args);
+    let cases = WINDOWS.into_iter().map(|window| Case { window, ..case });
+    cases.filter_map(|case| Prediction::simulated(case, calibration)).collect()
+}
+
+fn batches(tree: Tree, window: u32, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
+    let case = Case { window, ..compared(tree, args) };
+    let cases = BATCHES.into_iter().map(|batch| Case { batch, ..case });
+    cases.filter_map(|case| Prediction::simulated(case, calibration)).collect()
+}
+
+fn compared(tree: Tree, args: &PlanArgs) -> Case {
+    let nodes = args.nodes.min(COMPARED_MAX);
+    Case { tree, nodes, tasks_per_node: args.tasks_per_node, window: WINDOW, batch: 1 }
+}
+
+/// The smallest window that costs next to no time.
+fn smallest(windows: &[Prediction]) -> Option<u32> {
+    let soonest = windows.iter().map(|prediction| prediction.joined).min()?;
+    let time_max = soonest.mul_f64(WINDOW_COSTS_MAX);
+    let good = windows.iter().filter(|prediction| prediction.joined < time_max);
+    good.map(|prediction| prediction.case.window).min()
+}
+
+fn tree_table(predictions: &[Prediction], args: &PlanArgs) -> String {
+    let names: Vec<String> =
+        predictions.iter().map(|prediction| prediction.case.tree.to_string()).collect();
+    let width = names.iter().map(String::len).max().unwrap_or_default();
+    let mut text = format!(
+        "{:<width$} {:>9} {:>6} {:>9} {:>8} {:>8}\n",
+        "tree", "all up", "links", "messages", "head", "agent"
+    );
+    for (name, prediction) in names.iter().zip(predictions) {
+        let Prediction { joined, links_max, messages, .. } = prediction;
+        let messages = messages.map_or("-".to_owned(), |count| count.to_string());
+        let (joined, memory) = (seconds(*joined), prediction.memory());
+        let [head, agent] = [memory.head, memory.agent].map(memory::shown);
+        let _ = writeln!(
+            text,
+            "{name:<width$} {joined:>9} {links_max:>6} {messages:>9} {head:>8} {agent:>8}"
+        );
+    }
+    let tasks = u64::from(args.nodes) * u64::from(args.tasks_per_node);
+    let cards = memory::shown(memory::of_cards(tasks));
+    text += "links: the most of one process; head, agent: memory of the head, and of the largest agent\n";
+    let _ =
+        writeln!(text, "an MPI job of {tasks} tasks takes {cards} more in each of these processes");
+    text
+}
+
+fn window_table(windows: &[Prediction], tree: Tree) -> String {
+    let nodes = windows.first().map_or(0, |prediction| prediction.case.nodes);
+    let mut text = format!("\nwindows of {tree}, simulated with {nodes} nodes\n");
+    let _ = writeln!(text, "{:<9} {:>9} {:>16}", "window", "all up", "starts in flight");
+    for Prediction { case, joined, starts_max, .. } in windows {
+        let (window, joined) = (bound(case.window, "unlimited"), seconds(*joined));
+        let _ = writeln!(text, "{window:<9} {joined:>9} {starts_max:>16}");
     }
     text
 }
 
-fn recommendation(best: &Prediction, all: &[Prediction], args: &PlanArgs) -> String {
+fn batch_table(batches: &[Prediction], window: u32) -> String {
+    let window = bound(window, "unlimited");
+    let mut text = format!("\nagents that one command starts, with window {window}\n");
+    let _ = writeln!(text, "{:<9} {:>9} {:>16}", "batch", "all up", "commands");
+    for Prediction { case, joined, commands, .. } in batches {
+        let (batch, joined) = (bound(case.batch, "all"), seconds(*joined));
+        let _ = writeln!(text, "{batch:<9} {joined:>9} {commands:>16}");
+    }
+    text += "batches need a launcher whose command takes a list of hosts (`--launcher local-bulk`\n\
+             is one, for tests on this machine); ssh and `--shell` start one agent with each\n";
+    text
+}
+
+fn bound(value: u32, none: &str) -> String {
+    if value == u32::MAX { none.to_owned() } else { value.to_string() }
+}
+
+fn recommendation(best: &Prediction, window: u32, all: &[Prediction], args: &PlanArgs) -> String {
     let how = if args.nodes > SIMULATED_MAX { "by arithmetic" } else { "simulated" };
-    let mut text = format!(
-        "\nrecommended for {} nodes: --tree {} ({}, {how})\n",
-        args.nodes,
-        best.tree,
-        seconds(best.joined)
+    let Prediction { case, joined, .. } = best;
+    let mut text =
+        format!("\nrecommended for {} nodes ({}, {how}):\n", args.nodes, seconds(*joined));
+    let ppn = match args.tasks_per_node {
+        1 => String::new(),
+        tasks => format!(" --ppn {tasks}"),
+    };
+    let tree = case.tree;
+    let _ = writeln!(
+        text,
+        "  convoke run --hostfile HOSTS{ppn} --tree {tree} --window {window} PROGRAM"
     );
     if let Some(first) = all.first()
-        && first.tree != best.tree
+        && first.case.tree != tree
     {
         let _ = writeln!(
             text,
             "{} would be up after {}, but with {} links in one process",
-            first.tree,
+            first.case.tree,
             seconds(first.joined),
             first.links_max
         );
@@ -161,4 +222,34 @@ fn points(tree: Tree, args: &PlanArgs, calibration: &Calibration) -> Vec<(u32, D
         .filter(|&n| n > 0)
         .filter_map(|n| Some((n, predict(tree, n, args, calibration)?.joined)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARGS: PlanArgs = PlanArgs { nodes: 64, tasks_per_node: 2, calibration: None, svg: None };
+
+    #[test]
+    fn the_smallest_window_that_costs_less_than_five_percent_is_recommended() {
+        // Of a flat tree, 16 starts at once are worth it: 257 ms take 37 gaps of 7 ms.
+        let windows = windows(Tree::Flat, &ARGS, &Calibration::default());
+        assert_eq!(windows.len(), WINDOWS.len());
+        assert!(windows.is_sorted_by(|one, next| one.joined >= next.joined));
+        assert_eq!(smallest(&windows), Some(64));
+        // Whoever has two children needs room for two starts.
+        let windows = super::windows(Tree::Kary(2), &ARGS, &Calibration::default());
+        assert_eq!(smallest(&windows), Some(4));
+    }
+
+    #[test]
+    fn the_command_line_that_is_recommended_is_one() {
+        let case = Case { window: 4, ..compared(Tree::Kary(2), &ARGS) };
+        let best = Prediction::simulated(case, &Calibration::default()).unwrap();
+        let text = recommendation(&best, 4, &[], &ARGS);
+        let line = text.lines().find(|line| line.contains("convoke run")).unwrap();
+        let words = "convoke run --hostfile HOSTS --ppn 2 --tree kary:2 --window 4 PROGRAM";
+        assert_eq!(line.trim(), words);
+        assert!(<crate::args::Cli as clap::Parser>::try_parse_from(words.split(' ')).is_ok());
+    }
 }

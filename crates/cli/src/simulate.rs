@@ -80,7 +80,8 @@ fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
     Ok(print(&text))
 }
 
-fn timeline_of(report: &Report) -> Timeline {
+/// When what happened in a session that kept marks.
+pub(crate) fn timeline_of(report: &Report) -> Timeline {
     let mut timeline = Timeline::default();
     for (at, event) in &report.events {
         timeline.on_event(*at, event);

@@ -1,20 +1,55 @@
 //! `convoke plan` and `convoke sim`, as a user runs them.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+#[expect(dead_code, reason = "each file of tests uses its own part")]
+mod support;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
+use rustix::process::{Pid, Signal, kill_process};
+use support::convoke::{Convoke, Running};
+use support::watch::peak_kib_of;
+
 #[test]
-fn a_plan_compares_trees_and_recommends_one_of_moderate_degree() {
+fn a_plan_compares_trees_windows_and_batches_and_recommends_a_command_line() {
     let dir = tempfile::tempdir().unwrap();
     let svg = dir.path().join("curve.svg");
     let output = convoke(&["plan", "--nodes", "256", "--svg", &svg.display().to_string()]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
-    assert!(text.contains("flat"), "{text}");
-    let recommended = text.lines().find(|line| line.starts_with("recommended")).unwrap();
-    assert!(!recommended.contains("flat"), "{recommended}");
+    for word in ["flat", "unlimited", "batch", "an MPI job of 256 tasks"] {
+        assert!(text.contains(word), "no {word}: {text}");
+    }
+    let recommended = text.lines().find(|line| line.contains("convoke run")).unwrap();
+    assert!(!recommended.contains("flat") && recommended.contains("--window"), "{recommended}");
     let picture = std::fs::read_to_string(&svg).unwrap();
     assert_eq!(picture.matches("<circle").count(), 8);
+}
+
+#[test]
+fn the_memory_that_is_planned_is_what_a_session_takes() {
+    let text = String::from_utf8(convoke(&["plan", "--nodes", "4"]).stdout).unwrap();
+    let flat = text.lines().find(|line| line.starts_with("flat")).unwrap();
+    let planned: Vec<f64> = flat.split(" MB").filter_map(last_number).collect();
+
+    let run = Convoke::new("planned-memory").words("--launcher local --hosts n[1-4] --tree flat");
+    let mut running = run.args(["sh", "-c", "echo up; sleep 1000"]).start();
+    running.wait_for_output("`up` of each task", |text| text == "up\n".repeat(4).as_bytes());
+    let head = peaks(&running, "convoke run").iter().sum::<f64>();
+    // An agent and its keeper have the same command line.
+    let agents = peaks(&running, "convoke __agent");
+    assert_eq!(agents.len(), 2 * 4, "four agents, and a keeper each");
+    let taken = [head, agents.iter().sum::<f64>() / 4.0];
+    let pid = i32::try_from(running.pid()).ok().and_then(Pid::from_raw).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    running.finish().with_status(130);
+
+    assert_eq!(planned.len(), 2, "{flat}");
+    for (planned, taken) in planned.iter().zip(taken) {
+        assert!((planned / taken - 1.0).abs() < 0.3, "{planned} MB planned, {taken} MB taken");
+    }
 }
 
 #[test]
@@ -90,6 +125,18 @@ fn a_host_that_cannot_be_reached_is_named_and_nothing_is_calibrated() {
     let output = convoke(&["calibrate", "--hosts", "a", "--shell", "false {host}", "-o", &file]);
     assert_eq!(output.status.code(), Some(252));
     assert!(String::from_utf8(output.stderr).unwrap().contains("a: "));
+}
+
+/// The number that a text ends with.
+fn last_number(text: &str) -> Option<f64> {
+    text.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+/// The most memory that each process of a run has had whose command line has `text` in it, in MB.
+fn peaks(running: &Running, text: &str) -> Vec<f64> {
+    let all = running.marker().survivors().into_iter();
+    let matching = all.filter(|process| process.command.contains(text));
+    matching.filter_map(|process| Some(peak_kib_of(process.pid)? as f64 * 1.024e-3)).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test's own helper")]

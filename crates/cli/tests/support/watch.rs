@@ -38,10 +38,11 @@ pub(crate) fn listening_ports(marker: &Marker) -> BTreeSet<u16> {
 /// The most memory that any process with the marker whose command contains `text` has had so far.
 pub(crate) fn peak_rss_kib(marker: &Marker, text: &str) -> u64 {
     let matching = marker.survivors().into_iter().filter(|it| it.command.contains(text));
-    matching.filter_map(|process| peak(process.pid)).max().unwrap_or_default()
+    matching.filter_map(|process| peak_kib_of(process.pid)).max().unwrap_or_default()
 }
 
-fn peak(pid: u32) -> Option<u64> {
+/// The most memory that a process has had so far.
+pub(crate) fn peak_kib_of(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()

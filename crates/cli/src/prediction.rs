@@ -1,0 +1,194 @@
+//! What one way to bring up a session would take, simulated or by arithmetic.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use engine::tree;
+use model::{AgentId, IdSet, Time, Tree};
+use observe::{Span, Timeline};
+use sim::{Calibration, Session};
+
+use crate::memory::{self, Load, Memory};
+use crate::simulate;
+
+/// One way to bring up a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    pub(crate) tree: Tree,
+    pub(crate) nodes: u32,
+    pub(crate) tasks_per_node: u32,
+    /// Starts that one parent has in flight at most.
+    pub(crate) window: u32,
+    /// Agents that one command starts at most.
+    pub(crate) batch: u32,
+}
+
+/// What it would take.
+#[derive(Debug)]
+pub(crate) struct Prediction {
+    pub(crate) case: Case,
+    /// When the last agent has joined.
+    pub(crate) joined: Duration,
+    /// The most links of one process.
+    pub(crate) links_max: usize,
+    /// Messages of the whole session. Absent where nothing is simulated.
+    pub(crate) messages: Option<u64>,
+    /// The most starts that one parent had in flight; by arithmetic, those that it may have.
+    pub(crate) starts_max: usize,
+    /// Commands that start agents.
+    pub(crate) commands: u32,
+    shape: Shape,
+}
+
+/// How many children there are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Shape {
+    of_head: usize,
+    of_agent_max: usize,
+}
+
+impl Prediction {
+    /// Runs the session. Absent when the agents do not come up.
+    pub(crate) fn simulated(case: Case, calibration: &Calibration) -> Option<Prediction> {
+        let session = Session::of(case.nodes)
+            .tree(&case.tree.to_string())
+            .tasks(case.tasks_per_node)
+            .calibration(calibration.clone())
+            .spec(|spec| {
+                (spec.window, spec.bulk_max) = (case.window, case.batch);
+                spec.marks = true;
+            });
+        let report = session.try_run().ok()?;
+        let Timeline { spans, .. } = simulate::timeline_of(&report);
+        // A run without a timeline sends no marks.
+        let messages: u64 = report.messages.values().sum();
+        Some(Prediction {
+            case,
+            joined: simulate::joined(&report)?,
+            links_max: report.links_max,
+            messages: Some(messages - report.sent("Marks")),
+            starts_max: starts_max(&spans),
+            commands: report.shells,
+            shape: Shape::seen(&spans),
+        })
+    }
+
+    /// Computes the time from the medians of latency and gap. An adaptive tree is taken to be as good
+    /// as the best planned one.
+    pub(crate) fn by_arithmetic(case: Case, calibration: &Calibration) -> Prediction {
+        let (latency, gap) = (calibration.launch.latency(), calibration.launch.gap());
+        let n = u64::from(case.nodes);
+        let planned = match case.tree {
+            Tree::Adaptive { .. } => tree::default_tree(n, latency, gap),
+            Tree::Flat
+            | Tree::Chain
+            | Tree::Kary(_)
+            | Tree::Binomial
+            | Tree::TwoLevel
+            | Tree::Greedy { .. } => case.tree,
+        };
+        let shape = Shape::planned(&planned, case.nodes);
+        let window = usize::try_from(case.window).unwrap_or(usize::MAX);
+        Prediction {
+            case,
+            joined: tree::completion_time(&planned, n, latency, gap),
+            links_max: shape.of_head.max(shape.of_agent_max + 1),
+            messages: None,
+            starts_max: shape.of_head.max(shape.of_agent_max).min(window),
+            commands: case.nodes,
+            shape,
+        }
+    }
+
+    /// What its processes hold at most, without cards.
+    pub(crate) fn memory(&self) -> Memory {
+        let load = Load {
+            nodes: u64::from(self.case.nodes),
+            head_children: self.shape.of_head as u64,
+            agent_children: self.shape.of_agent_max as u64,
+            agent_names: memory::agent_names(&self.case.tree, self.case.nodes),
+        };
+        load.memory()
+    }
+}
+
+impl Shape {
+    fn seen(spans: &BTreeMap<AgentId, Span>) -> Shape {
+        let mut children: BTreeMap<AgentId, usize> = BTreeMap::new();
+        for parent in spans.values().filter_map(|span| span.parent) {
+            *children.entry(parent).or_default() += 1;
+        }
+        let of_head = children.remove(&AgentId::HEAD).unwrap_or_default();
+        Shape { of_head, of_agent_max: children.into_values().max().unwrap_or_default() }
+    }
+
+    /// Looks at the head's children alone: nobody below has more than they have.
+    fn planned(tree: &Tree, n: u32) -> Shape {
+        let branches = tree::branches(tree, &IdSet::range(1, n));
+        let of_child = branches.iter().map(|it| tree::branches(&it.tree, &it.below).len());
+        Shape { of_head: branches.len(), of_agent_max: of_child.max().unwrap_or_default() }
+    }
+}
+
+/// The most starts that one parent had in flight.
+fn starts_max(spans: &BTreeMap<AgentId, Span>) -> usize {
+    let mut turns: BTreeMap<AgentId, Vec<(Time, isize)>> = BTreeMap::new();
+    for span in spans.values() {
+        if let (Some(parent), Some(started)) = (span.parent, span.started.last())
+            && let Some(welcomed) = span.welcomed
+        {
+            turns.entry(parent).or_default().extend([(*started, 1), (welcomed, -1)]);
+        }
+    }
+    // An end comes before a beginning at the same time, which it makes room for.
+    let most = turns.into_values().map(|mut turns| {
+        turns.sort_unstable();
+        let in_flight = turns.iter().scan(0, |sum, (_, change)| {
+            *sum += change;
+            Some(*sum)
+        });
+        in_flight.max().unwrap_or_default()
+    });
+    usize::try_from(most.max().unwrap_or_default()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(tree: Tree) -> Case {
+        Case { tree, nodes: 50, tasks_per_node: 1, window: 8, batch: 1 }
+    }
+
+    #[test]
+    fn arithmetic_and_simulation_see_the_same_tree() {
+        let calibration = Calibration::default();
+        for tree in [Tree::Flat, Tree::Kary(4), Tree::Binomial, Tree::TwoLevel, Tree::greedy()] {
+            let simulated = Prediction::simulated(case(tree), &calibration).unwrap();
+            let computed = Prediction::by_arithmetic(case(tree), &calibration);
+            assert_eq!(simulated.shape, computed.shape, "{tree}");
+            assert_eq!(simulated.links_max, computed.links_max, "{tree}");
+            assert_eq!(simulated.memory(), computed.memory(), "{tree}");
+        }
+    }
+
+    #[test]
+    fn no_parent_has_more_starts_in_flight_than_its_window() {
+        let prediction = Prediction::simulated(case(Tree::Flat), &Calibration::default()).unwrap();
+        assert_eq!((prediction.starts_max, prediction.commands), (8, 50));
+    }
+
+    #[test]
+    fn a_batch_is_one_command() {
+        let batch = Case { batch: u32::MAX, ..case(Tree::Flat) };
+        let prediction = Prediction::simulated(batch, &Calibration::default()).unwrap();
+        assert_eq!(prediction.commands, 1);
+    }
+
+    #[test]
+    fn marks_are_not_counted_among_the_messages() {
+        let prediction = Prediction::simulated(case(Tree::Flat), &Calibration::default()).unwrap();
+        let plain = Session::of(50).tree("flat").spec(|spec| spec.window = 8).run();
+        assert_eq!(prediction.messages, Some(plain.messages.values().sum()));
+    }
+}
