@@ -114,8 +114,8 @@ pub(crate) struct PlanArgs {
 }
 
 const PLAN_HELP: &str = "\
-Trees are simulated for up to 16,384 nodes and computed from L and G beyond. Windows and batches are
-simulated for the recommended tree, with up to 4,096 nodes. Memory is that of this build's processes,
+Trees are simulated for up to 16,384 nodes (flat: 4,096) and computed from L and G beyond. Windows
+and batches are simulated with up to 2,048 nodes. Memory is that of this build's processes,
 without remote shells, tasks and the kernel's buffers.";
 
 const EXAMPLES: &str = "\

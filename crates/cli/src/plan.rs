@@ -2,8 +2,10 @@
 //!
 //! Up to [`SIMULATED_MAX`] nodes each tree is simulated, with all that the calibration says of hosts
 //! and links. Beyond, planned trees are predicted by their arithmetic from the medians of latency and
-//! gap, and the table says so. Windows and batches have no arithmetic: they are simulated for the
-//! recommended tree, with at most [`COMPARED_MAX`] nodes, since what they cost shows there.
+//! gap, and the table says so. Windows and batches have no arithmetic: they are simulated with at most
+//! [`COMPARED_MAX`] nodes, where what they cost shows. Windows are compared for the recommended tree;
+//! each batch has a best tree of its own, since a command that starts many agents makes wide trees
+//! cheap.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -22,8 +24,11 @@ use crate::{curve, streams};
 /// The most nodes that a tree is simulated for: some seconds each.
 const SIMULATED_MAX: u32 = 16_384;
 
+/// The same for `flat`, where everything is one process's and time is quadratic.
+const FLAT_SIMULATED_MAX: u32 = 4_096;
+
 /// The most nodes that windows and batches are compared with.
-const COMPARED_MAX: u32 = 4_096;
+const COMPARED_MAX: u32 = 2_048;
 
 /// A tree whose agents have more links than this meets limits of processes and descriptors.
 const LINKS_MAX: usize = 65;
@@ -58,7 +63,7 @@ fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
         let windows = windows(tree, args, &calibration);
         let window = smallest(&windows).unwrap_or(WINDOW);
         text += &window_table(&windows, tree);
-        text += &batch_table(&batches(tree, window, args, &calibration), window);
+        text += &batch_table(&batches(window, args, &calibration), window);
         text += &recommendation(best, window, &trees, args);
         let points = points(tree, args, &calibration);
         text += &curve::text(&points);
@@ -95,7 +100,8 @@ fn predict(
     calibration: &Calibration,
 ) -> Option<Prediction> {
     let case = Case { tree, nodes, tasks_per_node: args.tasks_per_node, window: WINDOW, batch: 1 };
-    if nodes > SIMULATED_MAX {
+    let simulated_max = if tree == Tree::Flat { FLAT_SIMULATED_MAX } else { SIMULATED_MAX };
+    if nodes > simulated_max {
         return Some(Prediction::by_arithmetic(case, calibration));
     }
     Prediction::simulated(case, calibration)
@@ -114,10 +120,29 @@ fn windows(tree: Tree, args: &PlanArgs, calibration: &Calibration) -> Vec<Predic
     cases.filter_map(|case| Prediction::simulated(case, calibration)).collect()
 }
 
-fn batches(tree: Tree, window: u32, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
-    let case = Case { window, ..compared(tree, args) };
-    let cases = BATCHES.into_iter().map(|batch| Case { batch, ..case });
-    cases.filter_map(|case| Prediction::simulated(case, calibration)).collect()
+/// For each batch what would be recommended.
+fn batches(window: u32, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
+    BATCHES
+        .into_iter()
+        .filter_map(|batch| best_of_batch(batch, window, args, calibration))
+        .collect()
+}
+
+fn best_of_batch(
+    batch: u32,
+    window: u32,
+    args: &PlanArgs,
+    calibration: &Calibration,
+) -> Option<Prediction> {
+    let is_narrow = |prediction: &Prediction| prediction.links_max <= LINKS_MAX;
+    let trees = candidates(calibration).into_iter().filter(|&tree| {
+        // It is not recommended for so many, and takes the longest to simulate.
+        tree != Tree::Flat || args.nodes as usize <= LINKS_MAX
+    });
+    let cases = trees.map(|tree| Case { window, batch, ..compared(tree, args) });
+    let all: Vec<Prediction> =
+        cases.filter_map(|case| Prediction::simulated(case, calibration)).collect();
+    all.into_iter().filter(is_narrow).min_by_key(|prediction| prediction.joined)
 }
 
 fn compared(tree: Tree, args: &PlanArgs) -> Case {
@@ -172,11 +197,12 @@ fn window_table(windows: &[Prediction], tree: Tree) -> String {
 
 fn batch_table(batches: &[Prediction], window: u32) -> String {
     let window = bound(window, "unlimited");
-    let mut text = format!("\nagents that one command starts, with window {window}\n");
-    let _ = writeln!(text, "{:<9} {:>9} {:>16}", "batch", "all up", "commands");
+    let mut text =
+        format!("\nagents that one command starts, with window {window} and the best tree\n");
+    let _ = writeln!(text, "{:<9} {:>9} {:>16}  tree", "batch", "all up", "commands");
     for Prediction { case, joined, commands, .. } in batches {
         let (batch, joined) = (bound(case.batch, "all"), seconds(*joined));
-        let _ = writeln!(text, "{batch:<9} {joined:>9} {commands:>16}");
+        let _ = writeln!(text, "{batch:<9} {joined:>9} {commands:>16}  {}", case.tree);
     }
     text += "batches need a launcher whose command takes a list of hosts (`--launcher local-bulk`\n\
              is one, for tests on this machine); ssh and `--shell` start one agent with each\n";

@@ -89,6 +89,9 @@ impl Prediction {
         };
         let shape = Shape::planned(&planned, case.nodes);
         let window = usize::try_from(case.window).unwrap_or(usize::MAX);
+        // Whoever has more children than that waits for some before it starts others.
+        let is_bound = shape.of_head > window;
+        let gap = if is_bound { gap.max((latency + gap) / case.window) } else { gap };
         Prediction {
             case,
             joined: tree::completion_time(&planned, n, latency, gap),
