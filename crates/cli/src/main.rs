@@ -16,6 +16,7 @@ mod memory;
 mod plan;
 mod prediction;
 mod simulate;
+mod spawn_cost;
 
 mod label;
 mod run;

@@ -76,7 +76,7 @@ impl Prediction {
     /// Computes the time from the medians of latency and gap. An adaptive tree is taken to be as good
     /// as the best planned one.
     pub(crate) fn by_arithmetic(case: Case, calibration: &Calibration) -> Prediction {
-        let (latency, gap) = (calibration.launch.latency(), calibration.launch.gap());
+        let (latency, gap) = (latency(calibration), calibration.launch.gap());
         let n = u64::from(case.nodes);
         let planned = match case.tree {
             Tree::Adaptive { .. } => tree::default_tree(n, latency, gap),
@@ -131,6 +131,15 @@ impl Shape {
         let of_child = branches.iter().map(|it| tree::branches(&it.tree, &it.below).len());
         Shape { of_head: branches.len(), of_agent_max: of_child.max().unwrap_or_default() }
     }
+}
+
+/// From a start, its gap past, until the agent can start others: L, and what comes on top of it.
+fn latency(calibration: &Calibration) -> Duration {
+    const WAYS: f64 = 3.0; // of call, hello and welcome
+    let cpu = &calibration.cpu;
+    let links_us = WAYS * calibration.link.latency_us.median();
+    let added_us = cpu.spawn_us + cpu.exec_us + cpu.parse_us + links_us;
+    calibration.launch.latency() + Duration::from_secs_f64(added_us / 1e6)
 }
 
 /// The most starts that one parent had in flight.
