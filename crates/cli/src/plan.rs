@@ -76,7 +76,12 @@ fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
 
 /// All trees that can be named without a number, k-ary ones, and the greedy one for these costs.
 fn candidates(calibration: &Calibration) -> Vec<Tree> {
-    let (latency, gap) = (calibration.launch.latency(), calibration.launch.gap());
+    // In whole microseconds, so that its name can be read.
+    let rounded = |time: Duration| {
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        Duration::from_micros(us)
+    };
+    let (latency, gap) = (rounded(calibration.launch.latency()), rounded(calibration.launch.gap()));
     let kary = [2, 4, 8, 16, 32, 64].map(Tree::Kary);
     let mut trees = vec![Tree::adaptive(), Tree::Greedy { latency, gap }];
     trees.extend(kary);

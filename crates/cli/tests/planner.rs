@@ -7,10 +7,12 @@ mod support;
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::convoke::{Convoke, Running};
 use support::watch::peak_kib_of;
+use testbed::{HEAD, Testbed};
 
 #[test]
 fn a_plan_compares_trees_windows_and_batches_and_recommends_a_command_line() {
@@ -116,6 +118,22 @@ fn what_is_measured_on_hosts_is_a_calibration_to_plan_with() {
     assert!(text.starts_with("5 starts: latency "), "{text}");
     assert!(sim::Calibration::load(Path::new(&file)).is_ok());
     assert!(convoke(&["plan", "--nodes", "64", "--calibration", &file]).status.success());
+}
+
+#[test]
+fn the_link_latency_that_is_measured_is_that_of_the_network() {
+    const DELAY: Duration = Duration::from_millis(10);
+    let bed = Testbed::up(3).unwrap();
+    bed.delay_all(DELAY).unwrap();
+    let file = bed.run_dir().join("c.toml");
+    let convoke = env!("CARGO_BIN_EXE_convoke");
+    let script =
+        format!("{convoke} calibrate --hosts {} -o {}/c.toml", bed.host_list(), testbed::RUN_DIR);
+    let output = bed.run(HEAD, &script).unwrap();
+    let calibration = sim::Calibration::load(&file).unwrap_or_else(|_| panic!("{output:?}"));
+    let link_us = calibration.link.latency_us.median();
+    assert!((10_000.0..13_000.0).contains(&link_us), "{link_us} µs");
+    assert!(calibration.origin.contains("link latency (shortest of all)"));
 }
 
 #[test]
