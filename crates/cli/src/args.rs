@@ -114,9 +114,9 @@ pub(crate) struct PlanArgs {
 }
 
 const PLAN_HELP: &str = "\
-Trees are simulated for up to 16,384 nodes (flat: 4,096) and computed from L and G beyond. Windows
-and batches are simulated with up to 2,048 nodes. Memory is that of this build's processes,
-without remote shells, tasks and the kernel's buffers.";
+Trees and windows are simulated for up to 16,384 nodes (flat: 4,096). Beyond, trees are computed from
+L and G, and windows are simulated with 2,048 nodes; batches are never simulated with more. Memory is
+that of this build's processes, without remote shells, tasks and the kernel's buffers.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,8 +2,8 @@
 //!
 //! Up to [`SIMULATED_MAX`] nodes each tree is simulated, with all that the calibration says of hosts
 //! and links. Beyond, planned trees are predicted by their arithmetic from the medians of latency and
-//! gap, and the table says so. Windows and batches have no arithmetic: they are simulated with at most
-//! [`COMPARED_MAX`] nodes, where what they cost shows. Windows are compared for the recommended tree;
+//! gap, and the table says so. Windows and batches have no arithmetic: batches, and windows for more
+//! nodes than that, are simulated with [`COMPARED_MAX`], where what they cost shows. Windows are compared for the recommended tree;
 //! each batch has a best tree of its own, since a command that starts many agents makes wide trees
 //! cheap.
 
@@ -27,7 +27,7 @@ const SIMULATED_MAX: u32 = 16_384;
 /// The same for `flat`, where everything is one process's and time is quadratic.
 const FLAT_SIMULATED_MAX: u32 = 4_096;
 
-/// The most nodes that windows and batches are compared with.
+/// The most nodes that batches are compared with, and windows where not all nodes are simulated.
 const COMPARED_MAX: u32 = 2_048;
 
 /// A tree whose agents have more links than this meets limits of processes and descriptors.
@@ -64,7 +64,9 @@ fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
         let window = smallest(&windows).unwrap_or(WINDOW);
         text += &window_table(&windows, tree);
         text += &batch_table(&batches(window, args, &calibration), window);
-        text += &recommendation(best, window, &trees, args);
+        let joined = time_with(window, &windows, best);
+        text += &recommendation(tree, window, joined, args);
+        text += &sooner(best, &trees);
         let points = points(tree, args, &calibration);
         text += &curve::text(&points);
         if let Some(file) = svg {
@@ -120,7 +122,10 @@ fn recommended(predictions: &[Prediction]) -> Option<&Prediction> {
 
 /// The smallest window first.
 fn windows(tree: Tree, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
-    let case = compared(tree, args);
+    // All nodes where they are simulated anyway, since this decides what is recommended.
+    let compared = compared(tree, args);
+    let nodes = if args.nodes > SIMULATED_MAX { compared.nodes } else { args.nodes };
+    let case = Case { nodes, ..compared };
     let cases = WINDOWS.into_iter().map(|window| Case { window, ..case });
     cases.filter_map(|case| Prediction::simulated(case, calibration)).collect()
 }
@@ -161,6 +166,13 @@ fn smallest(windows: &[Prediction]) -> Option<u32> {
     let time_max = soonest.mul_f64(WINDOW_COSTS_MAX);
     let good = windows.iter().filter(|prediction| prediction.joined < time_max);
     good.map(|prediction| prediction.case.window).min()
+}
+
+/// What the recommended tree takes with the recommended window, where that was simulated.
+fn time_with(window: u32, windows: &[Prediction], best: &Prediction) -> Duration {
+    let of_all = windows.iter().filter(|prediction| prediction.case.nodes == best.case.nodes);
+    let mut with_window = of_all.filter(|prediction| prediction.case.window == window);
+    with_window.next().map_or(best.joined, |prediction| prediction.joined)
 }
 
 fn tree_table(predictions: &[Prediction], args: &PlanArgs) -> String {
@@ -218,32 +230,31 @@ fn bound(value: u32, none: &str) -> String {
     if value == u32::MAX { none.to_owned() } else { value.to_string() }
 }
 
-fn recommendation(best: &Prediction, window: u32, all: &[Prediction], args: &PlanArgs) -> String {
+fn recommendation(tree: Tree, window: u32, joined: Duration, args: &PlanArgs) -> String {
     let how = if args.nodes > SIMULATED_MAX { "by arithmetic" } else { "simulated" };
-    let Prediction { case, joined, .. } = best;
-    let mut text =
-        format!("\nrecommended for {} nodes ({}, {how}):\n", args.nodes, seconds(*joined));
     let ppn = match args.tasks_per_node {
         1 => String::new(),
         tasks => format!(" --ppn {tasks}"),
     };
-    let tree = case.tree;
-    let _ = writeln!(
-        text,
-        "  convoke run --hostfile HOSTS{ppn} --tree {tree} --window {window} PROGRAM"
-    );
-    if let Some(first) = all.first()
-        && first.case.tree != tree
-    {
-        let _ = writeln!(
-            text,
-            "{} would be up after {}, but with {} links in one process",
+    format!(
+        "\nrecommended for {} nodes ({}, {how}):\n  \
+         convoke run --hostfile HOSTS{ppn} --tree {tree} --window {window} PROGRAM\n",
+        args.nodes,
+        seconds(joined)
+    )
+}
+
+/// What was not recommended for its many links, though it is the soonest.
+fn sooner(best: &Prediction, all: &[Prediction]) -> String {
+    let first = all.first().filter(|first| first.case.tree != best.case.tree);
+    first.map_or(String::new(), |first| {
+        format!(
+            "{} would be up after {}, but with {} links in one process\n",
             first.case.tree,
             seconds(first.joined),
             first.links_max
-        );
-    }
-    text
+        )
+    })
 }
 
 /// Time against the number of nodes, up to as many as are asked for.
@@ -275,9 +286,7 @@ mod tests {
 
     #[test]
     fn the_command_line_that_is_recommended_is_one() {
-        let case = Case { window: 4, ..compared(Tree::Kary(2), &ARGS) };
-        let best = Prediction::simulated(case, &Calibration::default()).unwrap();
-        let text = recommendation(&best, 4, &[], &ARGS);
+        let text = recommendation(Tree::Kary(2), 4, Duration::from_secs(1), &ARGS);
         let line = text.lines().find(|line| line.contains("convoke run")).unwrap();
         let words = "convoke run --hostfile HOSTS --ppn 2 --tree kary:2 --window 4 PROGRAM";
         assert_eq!(line.trim(), words);
