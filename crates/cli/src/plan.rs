@@ -53,27 +53,29 @@ pub(crate) fn plan(args: &PlanArgs) -> u8 {
     }
 }
 
+/// Prints each part when it is known: all of it takes most of a minute for 16,384 nodes.
 fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
     let calibration = simulate::calibration(args.calibration.as_deref())?;
     let svg = args.svg.as_deref().map(OutputFile::create).transpose()?;
     let trees = compare(args, &calibration);
-    let mut text = tree_table(&trees, args);
+    let mut code = streams::print(&tree_table(&trees, args));
     if let Some(best) = recommended(&trees) {
         let tree = best.case.tree;
         let windows = windows(tree, args, &calibration);
         let window = smallest(&windows).unwrap_or(WINDOW);
-        text += &window_table(&windows, tree);
-        text += &batch_table(&batches(window, args, &calibration), window);
+        code = code.max(streams::print(&window_table(&windows, tree)));
+        let mut text = batch_table(&batches(window, args, &calibration), window);
         let joined = time_with(window, &windows, best);
         text += &recommendation(tree, window, joined, args);
         text += &sooner(best, &trees);
         let points = points(tree, args, &calibration);
         text += &curve::text(&points);
+        code = code.max(streams::print(&text));
         if let Some(file) = svg {
             file.write(&curve::svg(&points, &tree.to_string()))?;
         }
     }
-    Ok(streams::print(&text))
+    Ok(code)
 }
 
 /// All trees that can be named without a number, k-ary ones, and the greedy one for these costs.
@@ -213,9 +215,10 @@ fn window_table(windows: &[Prediction], tree: Tree) -> String {
 }
 
 fn batch_table(batches: &[Prediction], window: u32) -> String {
+    let nodes = batches.first().map_or(0, |prediction| prediction.case.nodes);
     let window = bound(window, "unlimited");
-    let mut text =
-        format!("\nagents that one command starts, with window {window} and the best tree\n");
+    let mut text = String::from("\nagents that one command starts, each with its best tree; ");
+    let _ = writeln!(text, "simulated with {nodes} nodes, window {window}");
     let _ = writeln!(text, "{:<9} {:>9} {:>16}  tree", "batch", "all up", "commands");
     for Prediction { case, joined, commands, .. } in batches {
         let (batch, joined) = (bound(case.batch, "all"), seconds(*joined));
