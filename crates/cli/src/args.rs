@@ -115,7 +115,7 @@ pub(crate) struct PlanArgs {
 
 const PLAN_HELP: &str = "\
 Trees and windows are simulated for up to 16,384 nodes (flat: 4,096). Beyond, trees are computed from
-L and G, and windows are simulated with 2,048 nodes; batches are never simulated with more. Memory is
+L and G, and windows are simulated with 4,096 nodes; batches never with more than 2,048. Memory is
 that of this build's processes, without remote shells, tasks and the kernel's buffers.";
 
 const EXAMPLES: &str = "\

@@ -95,12 +95,13 @@ pub(crate) fn of_cards(tasks: u64) -> u64 {
     CARD * tasks
 }
 
-/// Bytes as people say them: `2.9 MB`, `310 MB`, `1.2 GB`.
+/// Bytes as people say them: `0.4 KB`, `2.9 MB`, `310 MB`, `1.2 GB`.
 pub(crate) fn shown(bytes: u64) -> String {
     let megabytes = bytes as f64 / 1e6;
     match megabytes {
         1e3.. => format!("{:.1} GB", megabytes / 1e3),
         100.0.. => format!("{megabytes:.0} MB"),
+        ..0.1 => format!("{:.1} KB", megabytes * 1e3),
         _ => format!("{megabytes:.1} MB"),
     }
 }
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn bytes_are_shown_with_two_or_three_figures() {
-        let texts = [2_930_000, 314_000_000, 1_240_000_000].map(shown);
-        assert_eq!(texts, ["2.9 MB", "314 MB", "1.2 GB"]);
+        let texts = [400, 2_930_000, 314_000_000, 1_240_000_000].map(shown);
+        assert_eq!(texts, ["0.4 KB", "2.9 MB", "314 MB", "1.2 GB"]);
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Up to [`SIMULATED_MAX`] nodes each tree is simulated, with all that the calibration says of hosts
 //! and links. Beyond, planned trees are predicted by their arithmetic from the medians of latency and
-//! gap, and the table says so. Windows and batches have no arithmetic: batches, and windows for more
-//! nodes than that, are simulated with [`COMPARED_MAX`], where what they cost shows. Windows are compared for the recommended tree;
-//! each batch has a best tree of its own, since a command that starts many agents makes wide trees
-//! cheap.
+//! gap, and the table says so. Windows and batches have no arithmetic: beyond, windows are simulated
+//! with [`WINDOWS_COMPARED`], and batches always with at most [`BATCHES_COMPARED_MAX`]. Windows are
+//! compared for the recommended tree; each batch has a best tree of its own, since a command that
+//! starts many agents makes wide trees cheap.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -27,8 +27,11 @@ const SIMULATED_MAX: u32 = 16_384;
 /// The same for `flat`, where everything is one process's and time is quadratic.
 const FLAT_SIMULATED_MAX: u32 = 4_096;
 
-/// The most nodes that batches are compared with, and windows where not all nodes are simulated.
-const COMPARED_MAX: u32 = 2_048;
+/// Nodes that windows are compared with where not all are simulated.
+const WINDOWS_COMPARED: u32 = 4_096;
+
+/// The most nodes that batches are compared with: each with every tree.
+const BATCHES_COMPARED_MAX: u32 = 2_048;
 
 /// A tree whose agents have more links than this meets limits of processes and descriptors.
 const LINKS_MAX: usize = 65;
@@ -125,9 +128,9 @@ fn recommended(predictions: &[Prediction]) -> Option<&Prediction> {
 /// The smallest window first.
 fn windows(tree: Tree, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
     // All nodes where they are simulated anyway, since this decides what is recommended.
-    let compared = compared(tree, args);
-    let nodes = if args.nodes > SIMULATED_MAX { compared.nodes } else { args.nodes };
-    let case = Case { nodes, ..compared };
+    let nodes = if args.nodes > SIMULATED_MAX { WINDOWS_COMPARED } else { args.nodes };
+    let tasks_per_node = args.tasks_per_node;
+    let case = Case { tree, nodes, tasks_per_node, window: WINDOW, batch: 1 };
     let cases = WINDOWS.into_iter().map(|window| Case { window, ..case });
     cases.filter_map(|case| Prediction::simulated(case, calibration)).collect()
 }
@@ -151,15 +154,12 @@ fn best_of_batch(
         // It is not recommended for so many, and takes the longest to simulate.
         tree != Tree::Flat || args.nodes as usize <= LINKS_MAX
     });
-    let cases = trees.map(|tree| Case { window, batch, ..compared(tree, args) });
+    let nodes = args.nodes.min(BATCHES_COMPARED_MAX);
+    let tasks_per_node = args.tasks_per_node;
+    let cases = trees.map(|tree| Case { tree, nodes, tasks_per_node, window, batch });
     let all: Vec<Prediction> =
         cases.filter_map(|case| Prediction::simulated(case, calibration)).collect();
     all.into_iter().filter(is_narrow).min_by_key(|prediction| prediction.joined)
-}
-
-fn compared(tree: Tree, args: &PlanArgs) -> Case {
-    let nodes = args.nodes.min(COMPARED_MAX);
-    Case { tree, nodes, tasks_per_node: args.tasks_per_node, window: WINDOW, batch: 1 }
 }
 
 /// The smallest window that costs next to no time.
