@@ -73,7 +73,7 @@ impl Bootstrapper {
     pub fn name(&self) -> &'static str {
         match self {
             Bootstrapper::Ssh { .. } | Bootstrapper::Shell(_) => "remote shell",
-            Bootstrapper::Local => "process",
+            Bootstrapper::Local => "agent program",
             Bootstrapper::LocalBulk => "bulk launcher (`convoke __bulk`)",
         }
     }

@@ -360,8 +360,8 @@ fn of_many(text: &str) -> String {
     const PLURALS: [(&str, &str); 9] = [
         ("its remote shell was ", "their remote shells were "),
         ("its remote shell ", "their remote shells "),
-        ("its process was ", "their processes were "),
-        ("its process ", "their processes "),
+        ("its agent program was ", "their agent programs were "),
+        ("its agent program ", "their agent programs "),
         ("its agent or the whole host hangs", "their agents or the whole hosts hang"),
         ("its agent was ", "their agents were "),
         (

@@ -553,6 +553,14 @@ mod tasks {
         fs::read_dir(format!("/proc/{}/fd", head.pid)).unwrap().count()
     }
 
+    /// Their shells are so slow that the head would start them all, were it allowed.
+    #[test]
+    fn slow_agents_that_need_more_than_64_descriptors_are_started_by_others() {
+        let run = on_hosts("slow-agents", "n[1-40]", "--latency-ms 700").words("-n 40 echo up");
+        let run = run.under("sh", ["-c", "ulimit -n 64; exec \"$@\"", "sh"]);
+        assert_eq!(run.run().with_status(0).text(), "up\n".repeat(40));
+    }
+
     #[test]
     fn agents_that_need_more_than_64_descriptors_are_told_so_or_run() {
         let script = "ulimit -n 64; exec $CONVOKE run --launcher local --tree flat \

@@ -442,6 +442,7 @@ impl Member {
             session: session(),
             job: job(n, 1),
             join_timeout: None,
+            children_max: u32::MAX,
             timeout: None,
             seed: 1,
         };
@@ -457,6 +458,7 @@ impl Member {
             attempt: 0,
             pid: 7,
             seed: 1,
+            children_max: u32::MAX,
             welcome_timeout: Duration::from_secs(5),
         };
         let mut member =

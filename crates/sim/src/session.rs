@@ -54,6 +54,7 @@ pub struct Session {
     spec: SessionSpec,
     grace: Duration,
     join_timeout: Option<Duration>,
+    pub(crate) children_max: u32,
     timeout: Option<Duration>,
 }
 
@@ -101,6 +102,7 @@ impl Session {
             goes_on: false,
             grace: Duration::from_secs(1),
             join_timeout: None,
+            children_max: u32::MAX,
             timeout: None,
         }
     }
@@ -238,6 +240,12 @@ impl Session {
     #[must_use]
     pub fn join_timeout(self, time: Duration) -> Session {
         Session { join_timeout: Some(time), ..self }
+    }
+
+    /// How many children an agent's limits allow in an adaptive tree.
+    #[must_use]
+    pub fn children_max(self, children_max: u32) -> Session {
+        Session { children_max, ..self }
     }
 
     /// How long the job may run.
@@ -414,6 +422,7 @@ impl Session {
             session: self.spec.clone(),
             job: self.job(),
             join_timeout: self.join_timeout,
+            children_max: self.children_max,
             timeout: self.timeout,
             seed: self.seed,
         }

@@ -146,6 +146,7 @@ impl World<'_> {
             attempt: shell.attempt,
             pid: u32::try_from(process.0).unwrap_or(u32::MAX),
             seed: self.session.seed ^ u64::from(agent.0),
+            children_max: self.session.children_max,
             welcome_timeout: WELCOME_TIMEOUT,
         }
     }
