@@ -28,6 +28,8 @@ pub(crate) struct Child {
     pub(crate) link: Option<LinkId>,
     pub(crate) attempts: u32,
     pub(crate) first_start: Time,
+    /// When it said hello.
+    pub(crate) up_at: Option<Time>,
     pub(crate) silence: Silence,
     pub(crate) grants: Grants,
 }
@@ -78,6 +80,7 @@ impl Child {
             link: None,
             attempts: 0,
             first_start: now,
+            up_at: None,
             silence: Silence::new(now),
             grants: Grants::new(0),
         }
@@ -136,6 +139,12 @@ pub(crate) fn back_off(
     }
     let mean = Duration::from_millis(250) * 2_u32.saturating_pow(attempts.saturating_sub(1).min(8));
     Some(rng.jitter(mean.min(BACK_OFF_MAX)))
+}
+
+/// How long a start may take with all its tries and the pauses between them.
+pub(crate) fn patience(start_timeout: Duration, retries_max: u32) -> Duration {
+    let tries = start_timeout.saturating_mul(retries_max.saturating_add(1));
+    tries.saturating_add(BACK_OFF_MAX.saturating_mul(retries_max) * 3 / 2)
 }
 
 fn retries_of(kind: ShellFailureKind, status: ExitStatus) -> u32 {

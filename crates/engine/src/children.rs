@@ -11,7 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, IdSet, StatusRuns};
+use model::{AgentId, IdSet, StatusRuns, Time};
 use proto::{Event, Grants, Silence};
 use wire::{
     AgentLoss, Hello, LossCause, MarkKind, Message, ShellFailureKind, StartCause, StartFailure,
@@ -116,6 +116,7 @@ impl Engine {
             return;
         }
         child.state = ChildState::Up;
+        child.up_at = Some(self.now);
         child.link = Some(link);
         child.silence = Silence::new(self.now);
         child.grants = Grants::new(window);
@@ -464,12 +465,33 @@ impl Engine {
         }
     }
 
+    /// Until when a start that has had its time may go on. Starts of one host queue there: for a
+    /// processor, a lock, a name service. So each has its whole time from when the last one came up
+    /// that was made before it, and for as long as those come up nobody is given up.
+    fn more_time(&self, agent: AgentId) -> Option<Time> {
+        let timeout_ms = self.session().start_timeout_ms;
+        let Child { state: ChildState::Starting { .. }, shell: Some(start), .. } =
+            *self.children.get(&agent)?
+        else {
+            return None;
+        };
+        let is_before = |child: &&Child| child.shell.is_some_and(|other| other <= start);
+        let last =
+            self.children.values().filter(is_before).filter_map(|child| child.up_at).max()?;
+        let until = last + Duration::from_millis(timeout_ms.into());
+        (until > self.now).then_some(until)
+    }
+
     fn child_timed_out(&mut self, agent: AgentId) {
         let now = self.now;
+        let more_time = self.more_time(agent);
         let Some(child) = self.children.get_mut(&agent) else { return };
         match &mut child.state {
             ChildState::Waiting | ChildState::GivingUp(_) => {}
-            ChildState::Starting { .. } => self.give_up(agent, StartCause::Silent),
+            ChildState::Starting { give_up_at } => match more_time {
+                Some(until) => *give_up_at = until,
+                None => self.give_up(agent, StartCause::Silent),
+            },
             ChildState::BackingOff { .. } => {
                 child.state = ChildState::Waiting;
                 self.waiting.push_back(agent);

@@ -17,6 +17,7 @@ use model::{AgentId, IdSet, JobId, Rank, Signal, Time};
 use proto::Event;
 use wire::{AgentLoss, JobFault, JobSpec, Message, Output, StartCause, StartFailure, Stream};
 
+use crate::child;
 use crate::engine::Orders;
 use crate::job::INPUT_BYTES;
 use crate::{Effect, HeadConfig, Outcome, exit_code};
@@ -63,9 +64,13 @@ enum State {
 enum JoinLimit {
     /// So long in all.
     Fixed,
-    /// So long after the last one joined: a large tree may take its time as long as it grows.
+    /// So long after the last one joined: the more there are and the slower they come up, the longer
+    /// it may take in all.
     Progress(Duration),
 }
+
+/// What a parent may need to tell that it has given up.
+const MARGIN: Duration = Duration::from_secs(5);
 
 /// After the first failure, how long other failures are waited for.
 const CONDEMNED: Duration = Duration::from_secs(2);
@@ -78,9 +83,10 @@ const KILLED: Duration = Duration::from_secs(3);
 
 impl Head {
     pub(crate) fn new(now: Time, n: u32, config: &HeadConfig) -> Head {
-        // A start that is silent is given up by its parent first, which names the cause.
-        let patience = Duration::from_millis(u64::from(config.session.start_timeout_ms))
-            + Duration::from_secs(5);
+        // A start that fails or is silent is given up by its parent first, which names the cause.
+        let start_timeout = Duration::from_millis(u64::from(config.session.start_timeout_ms));
+        let patience =
+            child::patience(start_timeout, config.session.retries_max).saturating_add(MARGIN);
         let (join, deadline) = match config.join_timeout {
             Some(limit) => (JoinLimit::Fixed, now + limit),
             None => (JoinLimit::Progress(patience), now + patience),

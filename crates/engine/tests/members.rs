@@ -426,6 +426,22 @@ fn work_that_does_not_fit_its_names_ends_the_agent() {
     }
 }
 
+#[test]
+fn agents_of_one_command_have_their_time_from_when_the_last_of_them_came_up() {
+    let mut head = Member::head(3, |config| config.session.bulk_max = 3);
+    head.only_start();
+    head.now = Time::ZERO + Duration::from_secs(20);
+    head.child_joins(1);
+    let mut failed_at = |second: u64| {
+        head.now = Time::ZERO + Duration::from_secs(second);
+        head.engine.on_time(head.now);
+        head.input(Input::Alive(LinkId(1)));
+        head.outcome().start_failures.iter().map(|failure| failure.agents.len()).sum::<u64>()
+    };
+    assert!((21..50).all(|second| failed_at(second) == 0));
+    assert_eq!(failed_at(51), 2);
+}
+
 /// A member and the time on its clock.
 struct Member {
     engine: Engine,
