@@ -27,6 +27,8 @@ pub(crate) struct Child {
     /// Its link, once it has proved itself on it and until the link is down.
     pub(crate) link: Option<LinkId>,
     pub(crate) attempts: u32,
+    /// When its latest start was made.
+    pub(crate) started_at: Time,
     pub(crate) first_start: Time,
     /// When it said hello.
     pub(crate) up_at: Option<Time>,
@@ -79,6 +81,7 @@ impl Child {
             shell: None,
             link: None,
             attempts: 0,
+            started_at: now,
             first_start: now,
             up_at: None,
             silence: Silence::new(now),

@@ -87,6 +87,7 @@ impl Engine {
             if child.attempts == 0 {
                 child.first_start = self.now;
             }
+            child.started_at = self.now;
             attempt = child.attempts;
             child.attempts += 1;
             child.shell = Some(start);
@@ -194,7 +195,13 @@ impl Engine {
         let session = self.session();
         let failure = Failure { cause, words };
         let Some(child) = self.children.get_mut(&agent) else { return };
-        match back_off(cause, child.attempts, session.retries_max, &mut self.rng) {
+        let pause = if self.resumed_at.is_some_and(|at| child.started_at < at) {
+            // It may have called and given up while we were stopped, which is no fault of its own.
+            Some(Duration::ZERO)
+        } else {
+            back_off(cause, child.attempts, session.retries_max, &mut self.rng)
+        };
+        match pause {
             Some(pause) if self.ending.is_none() => {
                 self.stats.retries += 1;
                 let words = failure.words.clone();
@@ -462,6 +469,17 @@ impl Engine {
         ticker.hurry(self.now, HURRY);
         for child in self.children.values_mut().filter(|child| child.is_up()) {
             child.silence.on_announced(self.now, millis(HURRY));
+        }
+    }
+
+    /// Handles that this process goes on after it was stopped for `pause`, in which nobody could have
+    /// come up.
+    pub(crate) fn resume_starts(&mut self, pause: Duration) {
+        self.resumed_at = Some(self.now);
+        for child in self.children.values_mut() {
+            if let ChildState::Starting { give_up_at } = &mut child.state {
+                *give_up_at = *give_up_at + pause;
+            }
         }
     }
 

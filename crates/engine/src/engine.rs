@@ -48,6 +48,8 @@ pub struct Engine {
     pub(crate) children_max: u32,
     pub(crate) starts: BTreeMap<StartId, Vec<AgentId>>,
     pub(crate) starts_made: u64,
+    /// When this process went on after it was stopped; only the head's is told of that.
+    pub(crate) resumed_at: Option<Time>,
     /// Whether the driver tells when its host is free for the next start.
     pub(crate) is_told: bool,
     /// Links of children, proven or not yet.
@@ -125,6 +127,7 @@ impl Engine {
             children_max: children_max.max(1),
             starts: BTreeMap::new(),
             starts_made: 0,
+            resumed_at: None,
             is_told: false,
             links: BTreeMap::new(),
             ticker: None,
@@ -536,9 +539,14 @@ impl Engine {
                 let timeout_ms = (!on).then(|| self.session().link_timeout_ms);
                 self.effects.push_back(Effect::SetLinkTimeout(link, timeout_ms));
             }
-            Above::Head(_) => {
+            Above::Head(head) => {
                 // Ours are the kernel's affair while we are stopped: it answers probes for us.
                 self.children.values_mut().for_each(|child| child.silence.on_suspended());
+                if on {
+                    head.on_stopped(self.now);
+                } else if let Some(pause) = head.on_going_on(self.now) {
+                    self.resume_starts(pause);
+                }
             }
             Above::Parent { .. } | Above::Unwelcomed { .. } => {}
         }

@@ -38,6 +38,8 @@ pub(crate) struct Head {
     grace: Duration,
     join: JoinLimit,
     timeout_at: Option<Time>,
+    /// Set while the user has stopped the front end: since when.
+    stopped_at: Option<Time>,
     /// Set once the exit status is decided; the first cause counts, MPI_Abort's above all.
     decided: bool,
     /// The user's SIGTERM was passed on; tasks that do not heed it are killed then.
@@ -104,6 +106,7 @@ impl Head {
             grace: grace(&config.job),
             join,
             timeout_at: config.timeout.map(|limit| now + limit),
+            stopped_at: None,
             decided: false,
             kill_at: None,
             input_offset: 0,
@@ -398,6 +401,21 @@ impl Head {
         if let State::Stopping { until } = &mut self.state {
             *until = (*until).max(now + KILLED);
         }
+    }
+
+    pub(crate) fn on_stopped(&mut self, now: Time) {
+        self.stopped_at = Some(now);
+    }
+
+    /// Handles that the front end goes on; returns for how long it was stopped. That does not count as
+    /// time in which agents might have joined.
+    pub(crate) fn on_going_on(&mut self, now: Time) -> Option<Duration> {
+        let pause = now.since(self.stopped_at.take()?);
+        if let State::Joining { deadline, condemned_at, .. } = &mut self.state {
+            *deadline = *deadline + pause;
+            *condemned_at = condemned_at.map(|at| at + pause);
+        }
+        Some(pause)
     }
 
     pub(crate) fn on_resumed(&mut self, orders: &mut Orders) {

@@ -442,6 +442,25 @@ fn agents_of_one_command_have_their_time_from_when_the_last_of_them_came_up() {
     assert_eq!(failed_at(51), 2);
 }
 
+#[test]
+fn a_start_that_failed_while_the_front_end_was_stopped_is_made_again() {
+    let mut head = Member::head(1, |_| ());
+    let start = head.only_start().start;
+    head.now = Time::ZERO + Duration::from_secs(1);
+    head.input(Input::UserSignal(Signal::TSTP));
+    assert!(head.effects().contains(&Effect::SuspendSelf));
+    head.now = Time::ZERO + Duration::from_secs(61);
+    head.input(Input::Resumed);
+    head.engine.on_time(head.now);
+    assert_eq!(head.outcome().start_failures, [], "it has had one of its thirty seconds");
+    head.shell_ends(start, ShellFailureKind::NoBinary);
+    head.sleep();
+    let again = head.only_start();
+    assert_eq!((again.attempt, head.now), (1, Time::ZERO + Duration::from_secs(61)));
+    head.shell_ends(again.start, ShellFailureKind::NoBinary);
+    assert_eq!(head.outcome().start_failures.len(), 1, "what fails again has another cause");
+}
+
 /// A member and the time on its clock.
 struct Member {
     engine: Engine,

@@ -237,6 +237,16 @@ fn a_front_end_that_is_stopped_for_long_loses_nobody() {
 }
 
 #[test]
+fn a_host_that_hangs_is_told_of_though_the_front_end_was_stopped_meanwhile() {
+    let session = Session::of(N).tree("flat").shell(AgentId(3), &[sim::ShellPlan::Hangs; 2]);
+    let stop = When::At(Duration::from_secs(5));
+    let report = session.fault(stop, Fault::UserSignal(Signal::TSTP)).run();
+    assert_eq!(report.code, Some(engine::exit_code::NOT_STARTED));
+    // Thirty seconds that it was stopped, and thirty that a start has.
+    assert!(report.empty_at < Time::ZERO + Duration::from_secs(64), "{:?}", report.empty_at);
+}
+
+#[test]
 fn a_short_pause_does_not_wake_an_agent_that_hangs() {
     for agent in 1..=N {
         let (hang, pause) = (Fault::Hang(AgentId(agent)), Fault::Pause(AgentId(agent), Duration::from_secs(1)));
