@@ -113,7 +113,7 @@ impl Job {
         info.process_mapping = spec.map.process_mapping();
         Job {
             tasks: ranks.iter().map(|rank| (*rank, Box::default())).collect(),
-            to_spawn: ranks.iter().copied().collect(),
+            to_spawn: spawn_order(&ranks, spec.stdin),
             spawning: 0,
             launched: false,
             pmi: pmi::Server::new(info),
@@ -664,6 +664,14 @@ impl Engine {
             self.task_fault(JobFault::Unfinalized { rank, status: None });
         }
     }
+}
+
+/// The order in which tasks are created: first the one that reads standard input, so that it is there
+/// when input comes.
+fn spawn_order(ranks: &[Rank], stdin: Option<Rank>) -> VecDeque<Rank> {
+    let (readers, others): (Vec<Rank>, Vec<Rank>) =
+        ranks.iter().partition(|&&rank| Some(rank) == stdin);
+    readers.into_iter().chain(others).collect()
 }
 
 /// The variables that tell a task who it is (`reference/pmi1.md` §2).

@@ -31,6 +31,8 @@ pub struct Session {
     pub(crate) seed: u64,
     pub(crate) faults: Vec<(When, Fault)>,
     pub(crate) input_bytes: u64,
+    /// The task that gets it.
+    reader: Rank,
     /// Tasks that fail do not end the others.
     pub(crate) goes_on: bool,
     /// Every message is encoded and decoded on its way.
@@ -76,6 +78,7 @@ impl Session {
             seed: 0,
             faults: Vec::new(),
             input_bytes: 0,
+            reader: Rank(0),
             encodes: false,
             time_max: Duration::from_secs(600),
             orphan_time_max: Duration::from_secs(2),
@@ -208,6 +211,12 @@ impl Session {
     #[must_use]
     pub fn seed(self, seed: u64) -> Session {
         Session { seed, ..self }
+    }
+
+    /// The task that gets the user's input, where it is not task 0.
+    #[must_use]
+    pub fn reader(self, reader: Rank) -> Session {
+        Session { reader, ..self }
     }
 
     /// The user has so many bytes of standard input; task 0 gets them.
@@ -388,6 +397,11 @@ impl Session {
         self.gaps.get(&agent).copied()
     }
 
+    /// Whether the job may run for some time only.
+    pub(crate) fn has_timeout(&self) -> bool {
+        self.timeout.is_some()
+    }
+
     pub(crate) fn n_tasks(&self) -> u32 {
         self.tasks.iter().sum()
     }
@@ -428,7 +442,7 @@ impl Session {
             map: self.task_map(),
             kvsname: "kvs_0".into(),
             universe_size: None,
-            stdin: (self.input_bytes > 0).then_some(Rank(0)),
+            stdin: (self.input_bytes > 0).then_some(self.reader),
             stop_on_failure: !self.goes_on,
             grace_ms: u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX),
         }

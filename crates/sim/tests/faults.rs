@@ -239,8 +239,10 @@ fn a_front_end_that_is_stopped_for_long_loses_nobody() {
 #[test]
 fn a_short_pause_does_not_wake_an_agent_that_hangs() {
     for agent in 1..=N {
-        let (hang, pause) = (Fault::Hang(AgentId(agent)), Fault::Pause(AgentId(agent), Duration::from_secs(1)));
-        let session = Session::of(N).tree("kary:2").script(Script::new().wait(Duration::from_secs(60)));
+        let (hang, pause) =
+            (Fault::Hang(AgentId(agent)), Fault::Pause(AgentId(agent), Duration::from_secs(1)));
+        let session =
+            Session::of(N).tree("kary:2").script(Script::new().wait(Duration::from_secs(60)));
         let session = session.fault(When::At(Duration::from_secs(5)), hang);
         let outcome = session.fault(When::At(Duration::from_secs(6)), pause).run().outcome;
         assert_eq!(outcome.losses[0].agent, AgentId(agent), "{outcome:?}");
