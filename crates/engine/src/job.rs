@@ -600,14 +600,16 @@ impl Engine {
         }
     }
 
-    /// The link of the child that has this task below it.
+    /// The link of the child that has this task below it, unless that child is being lost and has
+    /// missed orders that came before.
     fn link_towards(&self, rank: Rank) -> Option<crate::LinkId> {
         let agent = self.job.as_ref()?.spec.map.node_of(rank)?.agent();
         let below = self.children.range(..=agent).next_back();
         let owner =
             |child: &&crate::child::Child| child.agent == agent || child.below.contains(agent.0);
         let child = below.map(|(_, child)| child).filter(owner);
-        child.or_else(|| self.children.values().find(owner)).and_then(|child| child.link)
+        let child = child.or_else(|| self.children.values().find(owner));
+        child.filter(|child| child.is_up()).and_then(|child| child.link)
     }
 
     pub(crate) fn on_task_input_written(&mut self, bytes: u32) {

@@ -16,7 +16,7 @@ use crate::log::Log;
 use crate::report::{Failure, Report};
 use crate::rulebook::Rulebook;
 use crate::script::Script;
-use crate::shell::HUNG_MAX;
+use crate::shell::{HUNG_MAX, WELCOME_TIMEOUT};
 use crate::world::World;
 
 /// A session to simulate: `Session::of(64).tree("kary:8").tasks(4).script(Script::mpi()).run()`.
@@ -336,13 +336,15 @@ impl Session {
     pub(crate) fn orphan_time(&self) -> Duration {
         let is_stop = |fault: &Fault| *fault == Fault::UserSignal(Signal::TSTP);
         let stops = self.faults.iter().any(|(_, fault)| is_stop(fault));
+        // Before its welcome an agent has no other limit.
+        let link_timeout = self.link_timeout().max(WELCOME_TIMEOUT);
         let silence = |fault: &Fault| match *fault {
-            Fault::Cut(_) if stops => self.link_timeout().max(HOST_SILENT_MAX),
-            Fault::Cut(_) => self.link_timeout(),
+            Fault::Cut(_) if stops => link_timeout.max(HOST_SILENT_MAX),
+            Fault::Cut(_) => link_timeout,
             // Where one way is open, a kernel counts from the first thing that it sends.
-            Fault::HalfLost(..) => 2 * self.link_timeout(),
+            Fault::HalfLost(..) => 2 * link_timeout,
             Fault::CutFor(_, time) | Fault::Partition(_, time) => {
-                time.min(HOST_SILENT_MAX) + self.link_timeout().max(HOST_SILENT_MAX)
+                time.min(HOST_SILENT_MAX) + link_timeout.max(HOST_SILENT_MAX)
             }
             Fault::Hush(_) | Fault::HalfOpen(..) => self.silence_max(),
             Fault::Pause(_, time) => self.silence_max() + time,
