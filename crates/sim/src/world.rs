@@ -319,6 +319,9 @@ impl World<'_> {
                 let agent = process.agent;
                 return self.checker.violate(format!("the timer of agent {agent} stands still"));
             }
+            if id == ProcessId::HEAD {
+                self.rulebook.on_wake(self.now);
+            }
             process.engine.on_time(self.now);
             log!(self, "agent {} wakes", self.processes[id.0].agent);
         }
