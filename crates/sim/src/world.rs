@@ -292,8 +292,8 @@ impl World<'_> {
         if !process.is_running() {
             return;
         }
-        if process.paused_until > self.now {
-            return self.queue.push(process.paused_until, Happening::Input(id, input));
+        if process.resumes_at(self.now) > self.now {
+            return self.queue.push(process.resumes_at(self.now), Happening::Input(id, input));
         }
         self.note_input(id, &input);
         if id == ProcessId::HEAD {
@@ -308,8 +308,8 @@ impl World<'_> {
         if !process.is_running() {
             return;
         }
-        if process.paused_until > self.now {
-            return self.queue.push(process.paused_until, Happening::Wake(id));
+        if process.resumes_at(self.now) > self.now {
+            return self.queue.push(process.resumes_at(self.now), Happening::Wake(id));
         }
         process.armed = None;
         if process.engine.poll_timeout().is_some_and(|time| time <= self.now) {

@@ -310,6 +310,22 @@ fn a_short_pause_does_not_wake_an_agent_that_hangs() {
 }
 
 #[test]
+fn what_reaches_a_process_during_two_pauses_stays_in_order() {
+    let at = |ms| When::At(Duration::from_millis(ms));
+    let writes = Script::new().output(100).wait(Duration::from_millis(700));
+    let script = writes.output(100).wait(Duration::from_millis(700)).output(100);
+    for agent in [0, 1] {
+        for first in (0..2_000).step_by(50) {
+            let pause = |ms| Fault::Pause(AgentId(agent), Duration::from_millis(ms));
+            let session = Session::of(4).tree("chain").script(script.clone());
+            let session = session.fault(at(first), pause(1_000));
+            let report = session.fault(at(first + 400), pause(1_500)).run();
+            assert_eq!(report.code, Some(0), "{:?}", report.outcome);
+        }
+    }
+}
+
+#[test]
 fn an_agent_that_hangs_when_the_job_is_ended_is_named_and_so_is_the_output_that_may_be_missing() {
     let failed = Duration::from_secs(5);
     let writes = Script::new().wait(Duration::from_secs(4)).output(3_000);
