@@ -300,6 +300,21 @@ fn a_second_signal_while_the_agents_leave_ends_the_session_at_once_with_the_sign
 }
 
 #[test]
+fn a_child_that_is_being_lost_gets_no_input_since_it_gets_no_order_to_launch_either() {
+    for n in 1..=9 {
+        let mut head = Member::head(n, |config| config.job.stdin = Some(Rank(0)));
+        (1..=n).for_each(|child| drop(head.child_joins(child)));
+        head.joined(n, IdSet::range(n, n));
+        head.shell_ends(StartId(u64::from(n) - 1), ShellFailureKind::Other);
+        (1..n).for_each(|child| head.joined(child, IdSet::range(child, child)));
+        head.effects();
+        head.input(Input::UserInput(Bytes::from_static(b"words")));
+        head.input(Input::UserInputEnd);
+        assert_eq!(head.sent(), [], "the task is on node {n}, which was not told to launch");
+    }
+}
+
+#[test]
 fn a_front_end_that_is_stopped_says_so_before_it_stops() {
     let mut head = running(1, |_| {});
     head.input(Input::UserSignal(Signal::TSTP));
