@@ -14,6 +14,7 @@ use wire::{BootError, BootPayload};
 use crate::driver::{AgentSide, Driver, End, Parts, Side};
 use crate::error_chain::error_chain;
 use crate::exit;
+use crate::helpers::children_max;
 use crate::identity::{BUILD, Identity};
 use crate::parent::use_shell_address;
 use crate::reactor::{Chunk, Reactor, Watched};
@@ -77,6 +78,7 @@ fn drive(
     agent: AgentId,
     boot: Option<Watched>,
 ) -> Result<End, AgentError> {
+    let descriptors = machine::raise_descriptor_limit().map_err(AgentError::Setup)?;
     let BootPayload { session, secret, parent, attempt, addresses, .. } = payload;
     let config = AgentConfig {
         agent,
@@ -84,6 +86,7 @@ fn drive(
         attempt,
         pid: process::own_pid().unsigned_abs(),
         seed: random_seed().map_err(AgentError::Setup)?,
+        children_max: children_max(&descriptors),
         welcome_timeout: Duration::from_millis(payload.welcome_timeout_ms.into()),
     };
     let now = Time::from_nanos(clock.now());
@@ -92,7 +95,7 @@ fn drive(
         engine: Engine::agent(now, config),
         reactor,
         identity: Identity { own: agent, session, secret },
-        descriptors: machine::raise_descriptor_limit().map_err(AgentError::Setup)?,
+        descriptors,
         signals: &signals::AGENT,
         keeper_gone: kept.keeper_gone,
         side: Side::Agent(AgentSide { boot }),

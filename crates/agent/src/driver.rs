@@ -87,6 +87,9 @@ pub(crate) struct Driver<'a> {
     signals: Signals,
     keeper_gone: Watched,
     side: Side<'a>,
+    /// Set when the user had stopped us: the engine has yet to be told, before all else that has
+    /// happened since, and by a clock that is read again.
+    is_resumed: bool,
     end: Option<End>,
 }
 
@@ -133,6 +136,7 @@ impl<'a> Driver<'a> {
             signals,
             keeper_gone,
             side: parts.side,
+            is_resumed: false,
             end: None,
         })
     }
@@ -204,6 +208,10 @@ impl<'a> Driver<'a> {
         let timeout = self.timeout();
         self.reactor.poller.wait(timeout, ready)?;
         let now = self.now();
+        if std::mem::take(&mut self.is_resumed) {
+            self.engine.handle(now, Input::Resumed);
+            self.drain(now);
+        }
         for event in ready.drain(..) {
             self.on_ready(now, event);
             self.drain(now);
@@ -249,6 +257,9 @@ impl<'a> Driver<'a> {
             self.sweeps.poll_timeout(),
             user,
         ];
+        if self.is_resumed {
+            return Some(Duration::ZERO);
+        }
         let first = own.into_iter().flatten().chain(self.engine.poll_timeout()).min();
         first.map(|at| at.since(self.now()))
     }
@@ -435,7 +446,7 @@ impl<'a> Driver<'a> {
         if let Side::Head(head) = &mut self.side {
             head.input.on_continued(now, &mut self.reactor);
         }
-        self.reactor.report(Input::Resumed);
+        self.is_resumed = true;
     }
 
     fn start(&mut self, start: &Start) {

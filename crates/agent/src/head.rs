@@ -10,6 +10,7 @@ use wire::Stream;
 
 use crate::driver::{Driver, End, HeadSide, Parts, Side};
 use crate::front_end::FrontEnd;
+use crate::helpers::children_max;
 use crate::identity::Identity;
 use crate::reactor::Reactor;
 use crate::signals;
@@ -47,9 +48,14 @@ pub struct HeadReport {
 ///
 /// # Errors
 /// When no session could begin; nothing was started then.
-pub fn run_head(config: HeadConfig, front_end: &mut dyn FrontEnd) -> Result<HeadReport, HeadError> {
+pub fn run_head(
+    mut config: HeadConfig,
+    front_end: &mut dyn FrontEnd,
+) -> Result<HeadReport, HeadError> {
     let options = KeeperOptions { name: c"convoke-keeper", group: AgentGroup::Shared };
     let kept = fork_keeper(options).map_err(HeadError::Keeper)?;
+    let descriptors = machine::raise_descriptor_limit().map_err(HeadError::Setup)?;
+    config.children_max = config.children_max.min(children_max(&descriptors));
     let clock = Clock::new();
     let now = Time::from_nanos(clock.now());
     let parts = Parts {
@@ -57,7 +63,7 @@ pub fn run_head(config: HeadConfig, front_end: &mut dyn FrontEnd) -> Result<Head
         engine: Engine::head(now, config),
         reactor: Reactor::new().map_err(HeadError::Setup)?,
         identity: Identity::new_session().map_err(HeadError::Setup)?,
-        descriptors: machine::raise_descriptor_limit().map_err(HeadError::Setup)?,
+        descriptors,
         signals: &signals::HEAD,
         keeper_gone: kept.keeper_gone,
         side: Side::Head(Box::new(HeadSide {

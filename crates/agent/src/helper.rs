@@ -11,7 +11,7 @@ use os::{ExitStatus, Interest, Pid, Ready, Signal, process};
 
 use crate::convert;
 use crate::outgoing::Outgoing;
-use crate::reactor::{Reactor, Shared, Watched};
+use crate::reactor::{Chunk, Reactor, Watched};
 use crate::source::{HelperPart, Source};
 
 /// How long a helper may take to end in good order, with an agent below it when it is local.
@@ -129,13 +129,13 @@ impl Helper {
     /// Returns whether there was something.
     fn on_stderr(&mut self, reactor: &mut Reactor) -> bool {
         let Some(stderr) = &self.stderr else { return false };
-        match reactor.read_shared(stderr) {
-            Ok(Shared::Data(bytes)) => {
-                self.tail.push(bytes);
+        match reactor.read(stderr) {
+            Ok(Chunk::Data(bytes)) => {
+                self.tail.push(&bytes);
                 return true;
             }
-            Ok(Shared::WouldBlock) => {}
-            Ok(Shared::Eof) | Err(_) => self.stderr = None,
+            Ok(Chunk::WouldBlock) => {}
+            Ok(Chunk::Eof) | Err(_) => self.stderr = None,
         }
         false
     }

@@ -23,6 +23,21 @@ use crate::reactor::Reactor;
 use crate::source::HelperPart;
 use crate::start_plan::{PlanError, StartPlan};
 
+/// Descriptors of ours for one child: the way to its shell's standard input, its shell's complaints,
+/// and its link.
+const DESCRIPTORS_PER_CHILD: u64 = 3;
+
+/// Descriptors that we have without children and tasks, what we were started with included, and those
+/// that are open while a child or a task is started.
+const DESCRIPTORS_OWN: u64 = 16;
+
+/// How many children so many descriptors allow: half of those that are left for children and tasks.
+/// The other half is for tasks, and for second connections of children that try several addresses.
+pub(crate) fn children_max(limit: &DescriptorLimit) -> u32 {
+    let left = limit.now.saturating_sub(DESCRIPTORS_OWN);
+    u32::try_from(left / 2 / DESCRIPTORS_PER_CHILD).unwrap_or(u32::MAX).max(1)
+}
+
 /// All helpers that run.
 #[derive(Debug)]
 pub(crate) struct Helpers {

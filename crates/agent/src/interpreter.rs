@@ -1,9 +1,10 @@
-//! What runs a script: the program that its `#!` line names.
+//! What else a program needs to run: a script the program that its `#!` line names, a program that is
+//! linked dynamically its loader.
 //!
-//! `execve` says only that there is no such file when it is the interpreter that is missing, though
-//! the script is plainly there. So it is looked for beforehand, once per job and node, and the
-//! error names both. What has no such line is left to `execve`: whether a binary can be run is the
-//! kernel's to say.
+//! `execve` says only that there is no such file when one of those is missing, though the program is
+//! plainly there. So it is looked for beforehand, once per job and node, and the error names both.
+//! Whether a binary can be run at all is the kernel's to say, which may know emulators for other
+//! machines; [`machine_words`] explains what it says.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,35 +15,89 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 
+use crate::elf::Elf;
+
 /// Bytes at the front of a file that the kernel looks at.
 const FRONT_BYTES: u64 = 256;
 
-/// A script cannot be run since its interpreter cannot.
+/// Scripts that are run by scripts: as many as the kernel follows.
+const DEPTH_MAX: u32 = 5;
+
+/// A program cannot be run since what it needs cannot.
 #[derive(Debug, thiserror::Error)]
-#[error("`{}` is to be run by `{}`, which {}", .script.display(), .interpreter.display(), words(*.errno))]
+#[error("`{}` {} `{}`, which {}", .program.display(), .need.words(), .interpreter.display(), words(*.errno))]
 pub(crate) struct InterpreterError {
-    /// The script.
-    pub(crate) script: PathBuf,
-    /// As its first line names it.
+    /// The script, or what is linked dynamically.
+    pub(crate) program: PathBuf,
+    /// Which of the two it is.
+    pub(crate) need: Need,
+    /// As its first line or its header names it.
     pub(crate) interpreter: PathBuf,
     /// What keeps it from running.
     pub(crate) errno: Errno,
 }
 
-/// Checks that what runs `program` can be run itself, by a task that starts in `dir`.
+/// What a program needs another for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Need {
+    /// A script: to be run.
+    Run,
+    /// A dynamically linked program: to be loaded.
+    Load,
+}
+
+impl Need {
+    fn words(self) -> &'static str {
+        match self {
+            Need::Run => "is to be run by",
+            Need::Load => "is to be loaded by",
+        }
+    }
+}
+
+/// Checks that what runs or loads `program` can be run itself, by a task that starts in `dir`.
 ///
-/// A program that cannot be read, or has no `#!` line, passes.
+/// A program that cannot be read, or needs nothing, passes.
 pub(crate) fn check(program: &Path, dir: &Path) -> Result<(), InterpreterError> {
-    let Ok(front) = front(program) else { return Ok(()) };
-    let Some(interpreter) = interpreter(&front) else { return Ok(()) };
-    usable(&dir.join(interpreter)).map_err(|errno| InterpreterError {
-        script: program.to_owned(),
-        interpreter: interpreter.to_owned(),
-        errno,
-    })
+    let mut program = program.to_owned();
+    for _ in 0..DEPTH_MAX {
+        let Some((need, interpreter)) = needed(&program) else { return Ok(()) };
+        let path = dir.join(&interpreter);
+        if let Err(errno) = usable(&path) {
+            return Err(InterpreterError { program, need, interpreter, errno });
+        }
+        if need == Need::Load {
+            return Ok(());
+        }
+        program = path;
+    }
+    Ok(())
+}
+
+/// Which machine `program` is for and which this is, for the user whose program is refused here.
+/// `None` when it is none for a machine.
+pub(crate) fn machine_words(program: &Path) -> Option<String> {
+    let elf = Elf::read(program)?;
+    let here = rustix::system::uname();
+    let here = here.machine().to_string_lossy();
+    Some(format!("it is for {}, and this machine is {here}", elf.machine()))
+}
+
+fn needed(program: &Path) -> Option<(Need, PathBuf)> {
+    let front = front(program).ok()?;
+    if let Some(interpreter) = interpreter(&front) {
+        return Some((Need::Run, interpreter.to_owned()));
+    }
+    // An emulator for other machines looks for their loaders elsewhere.
+    let elf = Elf::read(program).filter(Elf::may_run_here)?;
+    elf.loader.map(|loader| (Need::Load, loader))
 }
 
 fn front(program: &Path) -> io::Result<Vec<u8>> {
+    // To open a pipe could take for ever, and to read one would not be for us.
+    if !std::fs::metadata(program)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let mut front = Vec::new();
     File::open(program)?.take(FRONT_BYTES).read_to_end(&mut front)?;
     Ok(front)
@@ -74,6 +129,8 @@ fn words(errno: Errno) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -104,6 +161,25 @@ mod tests {
         assert_eq!((missing.to_string(), missing.errno), (expected, Errno::NOENT));
         assert_eq!(check("#!/bin\n").unwrap_err().errno, Errno::ACCESS);
         assert_eq!(check("#!script\n").unwrap_err().errno, Errno::ACCESS);
+    }
+
+    #[test]
+    fn what_runs_a_script_is_checked_in_its_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("inner");
+        std::fs::write(&inner, "#!/no/such\n").unwrap();
+        std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let outer = dir.path().join("outer");
+        std::fs::write(&outer, "#!inner\n").unwrap();
+        let error = check(&outer, dir.path()).unwrap_err();
+        assert_eq!((error.program, error.need), (inner.clone(), Need::Run));
+        std::fs::write(&inner, "#!inner\n").unwrap();
+        assert!(check(&outer, dir.path()).is_ok());
+    }
+
+    #[test]
+    fn this_program_has_what_it_needs() {
+        assert!(check(Path::new("/proc/self/exe"), Path::new("/")).is_ok());
     }
 
     #[test]

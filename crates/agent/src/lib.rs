@@ -23,6 +23,7 @@ mod helpers;
 mod start_plan;
 
 mod command;
+mod elf;
 mod interpreter;
 mod strays;
 mod task;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use engine::{HOST_SILENT_MAX, Input, LinkEnd, LinkId};
 use model::{AgentId, Time};
 use os::net::{self, LinkTimes};
-use os::stream::{self, WriteOutcome};
+use os::stream::{self, ReadOutcome, WriteOutcome};
 use os::{Interest, Ready};
 use wire::{
     Channel, ChannelError, Established, Frame, FrameError, Handshake, Inbox, Message, Outbox,
 };
 
-use crate::reactor::{READ_BYTES, Reactor, Shared, Watched};
+use crate::reactor::{Chunk, READ_BYTES, Reactor, Watched};
 use crate::source::Source;
 
 /// Sealed bytes that are made for one write: as much as the peer reads at once, so that a flood
@@ -211,28 +211,33 @@ impl Link {
 
     /// Reads once.
     fn receive(&mut self, reactor: &mut Reactor, id: LinkId) -> Result<Progress, LinkError> {
-        let bytes = match reactor.read_shared(&self.watched).map_err(LinkError::Io)? {
-            Shared::Data(bytes) => bytes,
-            Shared::WouldBlock => return Ok(Progress::Same),
-            Shared::Eof if matches!(self.state, State::Draining) => return Ok(Progress::Done),
-            Shared::Eof => return Err(LinkError::Closed),
-        };
-        match &mut self.state {
-            State::Up { channel, inbox } => {
-                inbox.push(channel, bytes).map_err(LinkError::Channel)?;
-                report_messages(reactor, inbox, id)?;
-                Ok(Progress::Same)
+        if let State::Up { channel, inbox } = &mut self.state {
+            let outcome = reactor.read_onto(&self.watched, inbox.buffer_mut(), READ_BYTES);
+            match outcome.map_err(LinkError::Io)? {
+                ReadOutcome::Data(_) => {
+                    inbox.open_records(channel).map_err(LinkError::Channel)?;
+                    report_messages(reactor, inbox, id)?;
+                }
+                ReadOutcome::WouldBlock => {}
+                ReadOutcome::Eof => return Err(LinkError::Closed),
             }
-            State::Proving(handshake) => {
-                let heard = handshake.on_bytes(bytes).map_err(LinkError::Channel);
-                self.send_handshake(reactor)?;
-                heard?;
-                Ok(self.proven())
-            }
-            State::Closing(_) | State::Draining | State::Connecting(_) | State::Broken => {
-                Ok(Progress::Same)
-            }
+            return Ok(Progress::Same);
         }
+        match reactor.read(&self.watched).map_err(LinkError::Io)? {
+            Chunk::Data(bytes) => self.hear(reactor, &bytes),
+            Chunk::WouldBlock => Ok(Progress::Same),
+            Chunk::Eof if matches!(self.state, State::Draining) => Ok(Progress::Done),
+            Chunk::Eof => Err(LinkError::Closed),
+        }
+    }
+
+    /// Handles what comes before the channel is there, and after it was closed.
+    fn hear(&mut self, reactor: &Reactor, bytes: &[u8]) -> Result<Progress, LinkError> {
+        let State::Proving(handshake) = &mut self.state else { return Ok(Progress::Same) };
+        let heard = handshake.on_bytes(bytes).map_err(LinkError::Channel);
+        self.send_handshake(reactor)?;
+        heard?;
+        Ok(self.proven())
     }
 
     /// Reports messages that came together with the handshake's last bytes.
@@ -276,7 +281,8 @@ impl Link {
             self.outbox.fill(channel, scratch, SEALED_BYTES).map_err(LinkError::Channel)?;
             let n = write(&self.watched, scratch)?;
             if n < scratch.len() {
-                self.unsent.extend_from_slice(&scratch[n..]);
+                mem::swap(&mut self.unsent, scratch);
+                self.sent = n;
             }
         }
         Ok(false)

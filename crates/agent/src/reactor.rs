@@ -1,13 +1,14 @@
-//! What all sources share: the poller, one read buffer, and the inputs that wait for the engine.
+//! What all sources share: the poller, how they read, and the inputs that wait for the engine.
 //!
-//! One buffer for the whole process: a read lands there and is copied out in its true size, which
-//! costs less than a fresh large buffer for every read, whose pages the kernel would have to clear.
+//! A read that fills its buffer well is handed on with the buffer. A small one is copied out in its
+//! true size, so that nothing small keeps much memory, and the buffer serves the next.
 
 use std::collections::VecDeque;
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use engine::Input;
 use os::poller::PollError;
 use os::stream::{self, ReadOutcome};
@@ -28,9 +29,10 @@ pub(crate) struct Reactor {
     /// What is waited for.
     pub(crate) poller: Poller,
     inputs: VecDeque<Input>,
-    buffer: Vec<u8>,
-    /// Whether the last read may have left something.
-    was_filled: bool,
+    /// What tasks write is read into. Links have their own.
+    buffer: BytesMut,
+    /// How much is read at once, for now.
+    read_bytes: usize,
 }
 
 /// What a read found.
@@ -44,22 +46,11 @@ pub(crate) enum Chunk {
     WouldBlock,
 }
 
-/// What a read into the shared buffer found.
-#[derive(Debug)]
-pub(crate) enum Shared<'a> {
-    /// Bytes.
-    Data(&'a [u8]),
-    /// The other side closed.
-    Eof,
-    /// Nothing yet.
-    WouldBlock,
-}
-
 impl Reactor {
     /// Waits for nothing yet.
     pub(crate) fn new() -> io::Result<Reactor> {
-        let (poller, inputs, buffer) = (Poller::new()?, VecDeque::new(), Vec::new());
-        Ok(Reactor { poller, inputs, buffer, was_filled: false })
+        let (poller, inputs, buffer) = (Poller::new()?, VecDeque::new(), BytesMut::new());
+        Ok(Reactor { poller, inputs, buffer, read_bytes: FIRST_READ_BYTES })
     }
 
     /// Keeps an input for the engine.
@@ -72,19 +63,6 @@ impl Reactor {
         self.inputs.pop_front()
     }
 
-    /// Reads once into the shared buffer; the bytes are there until the next read.
-    pub(crate) fn read_shared(&mut self, fd: impl AsFd) -> io::Result<Shared<'_>> {
-        self.make_buffer();
-        Ok(match stream::read(fd, &mut self.buffer)? {
-            ReadOutcome::Data(n) => {
-                self.was_filled = n == self.buffer.len();
-                Shared::Data(&self.buffer[..n])
-            }
-            ReadOutcome::Eof => Shared::Eof,
-            ReadOutcome::WouldBlock => Shared::WouldBlock,
-        })
-    }
-
     /// Reads once, at most [`READ_BYTES`].
     pub(crate) fn read(&mut self, fd: impl AsFd) -> io::Result<Chunk> {
         self.read_at_most(fd, READ_BYTES)
@@ -92,28 +70,38 @@ impl Reactor {
 
     /// Reads once, at most `bytes_max` and [`READ_BYTES`].
     pub(crate) fn read_at_most(&mut self, fd: impl AsFd, bytes_max: usize) -> io::Result<Chunk> {
-        self.make_buffer();
-        let bytes_max = bytes_max.min(self.buffer.len());
-        let room = &mut self.buffer[..bytes_max];
-        Ok(match stream::read(fd, room)? {
-            ReadOutcome::Data(n) => {
-                let data = Bytes::copy_from_slice(&room[..n]);
-                self.was_filled = n == self.buffer.len();
-                Chunk::Data(data)
-            }
+        let mut buffer = mem::take(&mut self.buffer);
+        let outcome = self.read_onto(fd, &mut buffer, bytes_max);
+        let data = if 2 * buffer.len() > self.read_bytes {
+            buffer.split().freeze()
+        } else {
+            let data = Bytes::copy_from_slice(&buffer);
+            buffer.clear();
+            data
+        };
+        self.buffer = buffer;
+        Ok(match outcome? {
+            ReadOutcome::Data(_) => Chunk::Data(data),
             ReadOutcome::Eof => Chunk::Eof,
             ReadOutcome::WouldBlock => Chunk::WouldBlock,
         })
     }
 
-    /// Makes a small buffer at the first read, and a larger one after each read that filled it: most
-    /// agents never see much at once, and the kernel's pages for it cost them start-up time.
-    fn make_buffer(&mut self) {
-        if self.buffer.is_empty() {
-            self.buffer = vec![0; FIRST_READ_BYTES];
-        } else if self.was_filled {
-            self.buffer.resize((4 * self.buffer.len()).min(READ_BYTES), 0);
+    /// Reads once to the end of `buffer`, at most `bytes_max` and [`READ_BYTES`].
+    ///
+    /// Little until a read finds that much, and then more: most agents never see much at once, and
+    /// the kernel's pages for it cost them start-up time.
+    pub(crate) fn read_onto(
+        &mut self,
+        fd: impl AsFd,
+        buffer: &mut BytesMut,
+        bytes_max: usize,
+    ) -> io::Result<ReadOutcome> {
+        let outcome = stream::read_onto(fd, buffer, bytes_max.min(self.read_bytes))?;
+        if outcome == ReadOutcome::Data(self.read_bytes) {
+            self.read_bytes = (4 * self.read_bytes).min(READ_BYTES);
         }
+        Ok(outcome)
     }
 }
 

@@ -9,15 +9,16 @@ use engine::{Input, PMI_FD};
 use model::{JobId, Rank, Time};
 use os::machine::DescriptorLimit;
 use os::{Pid, Poller, Signal, SpawnSpec, stream};
+use rustix::io::Errno;
 use wire::Stream;
 
 use crate::byte_queue::FlushEnd;
 use crate::command::Command;
-use crate::convert;
 use crate::outgoing::Outgoing;
 use crate::reactor::{Chunk, Reactor};
 use crate::source::{Source, TaskPart};
 use crate::task_output::TaskOutput;
+use crate::{convert, interpreter};
 
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
@@ -316,12 +317,18 @@ impl Task {
 impl TaskError {
     /// The error number, and what failed in words, with the limit when one was reached.
     pub(crate) fn into_parts(self, descriptors: &DescriptorLimit) -> (i32, String) {
-        let words = self.to_string();
-        let errno = match self {
+        let mut words = self.to_string();
+        let errno = match &self {
             TaskError::Pipes(source) => source.raw_os_error().unwrap_or_default(),
-            TaskError::Spawn(error) => convert::spawn_errno(&error),
+            TaskError::Spawn(error) => convert::spawn_errno(error),
         };
-        if errno != rustix::io::Errno::MFILE.raw_os_error() {
+        if errno == Errno::NOEXEC.raw_os_error()
+            && let TaskError::Spawn(os::SpawnError::Exec { program, .. }) = &self
+            && let Some(machine) = interpreter::machine_words(program)
+        {
+            words += &format!(" ({machine})");
+        }
+        if errno != Errno::MFILE.raw_os_error() {
             return (errno, words);
         }
         let limit = descriptors.now;

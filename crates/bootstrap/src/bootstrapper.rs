@@ -69,13 +69,12 @@ impl Bootstrapper {
         }
     }
 
-    /// How error messages call it.
+    /// How error messages call the process that it runs here, which lives as long as its agents.
     pub fn name(&self) -> &'static str {
         match self {
-            Bootstrapper::Ssh { .. } => "ssh",
-            Bootstrapper::Shell(_) => "the shell command",
-            Bootstrapper::Local => "the agent",
-            Bootstrapper::LocalBulk => "the bulk launcher",
+            Bootstrapper::Ssh { .. } | Bootstrapper::Shell(_) => "remote shell",
+            Bootstrapper::Local => "agent program",
+            Bootstrapper::LocalBulk => "bulk launcher (`convoke __bulk`)",
         }
     }
 

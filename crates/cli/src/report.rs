@@ -1,6 +1,7 @@
 //! How a session ended, in words: what failed, how much of the whole, where, why, and what to do.
 //!
-//! Causes that many nodes share are said once, under the folded list of their names. A task that
+//! Causes that many nodes share are said once, with the folded list of their names: one command that
+//! dies may take a thousand agents with it, and that is one fault. A task that
 //! failed is a result and gets a line without `error:`, since nothing of ours went wrong.
 
 use std::collections::BTreeMap;
@@ -8,12 +9,11 @@ use std::fmt::Write;
 use std::io;
 use std::time::Duration;
 
-use engine::Outcome;
+use agent::StartPlan;
+use engine::{HeadConfig, Outcome};
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, TaskMap, fold_names};
 use observe::{agent_name, seconds};
-use wire::{
-    AgentLoss, JobFault, JobSpec, LossCause, ShellFailureKind, StartCause, StartFailure, Stream,
-};
+use wire::{AgentLoss, JobFault, LossCause, ShellFailureKind, StartCause, StartFailure, Stream};
 
 /// Causes shown of one kind; a thousand nodes with a thousand different words help nobody.
 const CAUSES_MAX: usize = 20;
@@ -23,13 +23,22 @@ const CAUSES_MAX: usize = 20;
 pub(crate) struct Program {
     name: String,
     map: TaskMap,
+    /// What an agent's life hangs on where it was started.
+    shell: &'static str,
 }
 
 impl Program {
-    /// The program and the places of its tasks.
-    pub(crate) fn of(job: &JobSpec) -> Program {
+    /// The program, the places of its tasks, and how its agents are started.
+    pub(crate) fn of(config: &HeadConfig) -> Program {
+        let job = &config.job;
         let name = job.argv.first().map(|name| String::from_utf8_lossy(name).into_owned());
-        Program { name: name.unwrap_or_default(), map: job.map.clone() }
+        let plan = StartPlan::decode(&config.session.bootstrap);
+        let shell = plan.and_then(|plan| plan.bootstrapper()).map(|it| it.name());
+        Program {
+            name: name.unwrap_or_default(),
+            map: job.map.clone(),
+            shell: shell.unwrap_or("remote shell"),
+        }
     }
 
     /// What the user called it.
@@ -95,6 +104,19 @@ impl Report<'_> {
 
     /// One block for each distinct cause, in the order in which they were heard of.
     fn causes(&mut self, causes: Vec<Cause>) {
+        let blocks = self.blocks(causes);
+        let left_out = blocks.len().saturating_sub(CAUSES_MAX);
+        for Block { cause, .. } in blocks.into_iter().take(CAUSES_MAX) {
+            let names = self.fold(&cause.agents);
+            self.line(format!("  {names}: {}", cause.full_text()));
+            self.words(&cause.words);
+        }
+        if left_out > 0 {
+            self.line(format!("  and {left_out} more causes"));
+        }
+    }
+
+    fn blocks(&self, causes: Vec<Cause>) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
         for cause in causes {
             let key = (cause.text.clone(), self.without_names(&cause.agents, &cause.words));
@@ -103,16 +125,13 @@ impl Report<'_> {
                 None => blocks.push(Block { key, cause }),
             }
         }
-        let left_out = blocks.len().saturating_sub(CAUSES_MAX);
-        for Block { cause, .. } in blocks.into_iter().take(CAUSES_MAX) {
-            let names = self.fold(&cause.agents);
-            self.line(format!("  {names}: {}", cause.full_text()));
-            for words in cause.words.lines().filter(|words| !words.trim().is_empty()) {
-                self.line(format!("    {words}"));
-            }
-        }
-        if left_out > 0 {
-            self.line(format!("  and {left_out} more causes"));
+        blocks
+    }
+
+    /// The remote's own, under what they explain.
+    fn words(&mut self, words: &str) {
+        for words in words.lines().filter(|words| !words.trim().is_empty()) {
+            self.line(format!("    {words}"));
         }
     }
 
@@ -129,10 +148,11 @@ impl Report<'_> {
     fn cause(&self, failure: &StartFailure) -> Cause {
         let text = match failure.cause {
             StartCause::Shell(kind, status) => {
-                format!("{}{} after {ELAPSED}", kind_text(kind), status_text(status))
+                let shell = self.program.shell;
+                format!("{}the {shell} {} after {ELAPSED}", kind_text(kind), status_text(status))
             }
             StartCause::NoShell(errno) => {
-                format!("the remote shell could not be run: {}", errno_text(errno))
+                format!("the {} could not be run: {}", self.program.shell, errno_text(errno))
             }
             StartCause::Silent => format!("no answer within {ELAPSED}"),
             StartCause::Deadline => "not up when the time to join was over".to_owned(),
@@ -146,38 +166,65 @@ impl Report<'_> {
         };
         let elapsed = millis(failure.elapsed_ms);
         let (agents, words) = (failure.agents.clone(), failure.words.clone());
-        Cause { agents, text, words, shortest: elapsed, longest: elapsed }
+        let below = IdSet::new();
+        Cause { agents, below, text, words, shortest: elapsed, longest: elapsed }
     }
 
+    /// One line for each distinct cause: what many were lost of at once is one fault.
     fn losses(&mut self, losses: &[AgentLoss]) {
-        for loss in losses {
-            let name = agent_name(self.names, loss.agent);
-            let cause = match loss.cause {
-                LossCause::LinkClosed => {
-                    "its agent ended, and nothing tells why: its connection was closed".to_owned()
-                }
-                LossCause::LinkCut(ms) => {
-                    let silence = seconds(millis(ms));
-                    format!("the network to it is cut, or it is down: no answer for {silence}")
-                }
-                LossCause::Silent(ms) => {
-                    let silence = seconds(millis(ms));
-                    format!("its agent or the whole host hangs: no sign of life for {silence}")
-                }
-                LossCause::Killed(signal) => format!("its agent {}", killed_text(signal)),
-                LossCause::Shell(status) => format!("its remote shell {}", status_text(status)),
-                LossCause::Misbehaved => "it broke the protocol".to_owned(),
+        let causes = losses.iter().map(|loss| self.loss(loss)).collect();
+        for Block { cause, .. } in self.blocks(causes) {
+            let (names, count) = (self.fold(&cause.agents), cause.agents.len());
+            let of = self.names.len();
+            let who = match count {
+                1 => format!("node {names}"),
+                _ => format!("nodes {names} ({count} of {of})"),
             };
-            let mut below = loss.agents.clone();
-            below.remove(loss.agent.0);
-            let with = match below.is_empty() {
-                true => String::new(),
-                false => format!(" (and {}, which it had started)", self.fold(&below)),
+            let below = cause.below.difference(&cause.agents);
+            let with = match (below.is_empty(), count) {
+                (true, _) => String::new(),
+                (false, 1) => format!(" (and {}, which it had started)", self.fold(&below)),
+                (false, _) => format!(" (and {}, which they had started)", self.fold(&below)),
             };
-            self.line(format!("error: lost node {name}: {cause}{with}"));
-            for words in loss.words.lines().filter(|words| !words.trim().is_empty()) {
-                self.line(format!("    {words}"));
+            let text = if count == 1 { cause.full_text() } else { of_many(&cause.full_text()) };
+            self.line(format!("error: lost {who}: {text}{with}"));
+            self.words(&cause.words);
+        }
+    }
+
+    /// In the singular; see [`of_many`].
+    fn loss(&self, loss: &AgentLoss) -> Cause {
+        let text = match loss.cause {
+            LossCause::LinkClosed => {
+                "its agent ended, and nothing tells why: its connection was closed".to_owned()
             }
+            LossCause::LinkCut(_) => {
+                format!("the network to it is cut, or it is down: no answer for {ELAPSED}")
+            }
+            LossCause::Silent(_) => {
+                format!("its agent or the whole host hangs: no sign of life for {ELAPSED}")
+            }
+            LossCause::Killed(signal) => format!("its agent {}", killed_text(signal)),
+            LossCause::Shell(status) => {
+                format!("its {} {}", self.program.shell, status_text(status))
+            }
+            LossCause::Misbehaved => "it broke the protocol".to_owned(),
+        };
+        let silence = match loss.cause {
+            LossCause::LinkCut(ms) | LossCause::Silent(ms) => millis(ms),
+            LossCause::LinkClosed
+            | LossCause::Killed(_)
+            | LossCause::Shell(_)
+            | LossCause::Misbehaved => Duration::ZERO,
+        };
+        let agents = IdSet::range(loss.agent.0, loss.agent.0);
+        Cause {
+            below: loss.agents.difference(&agents),
+            agents,
+            text,
+            words: loss.words.clone(),
+            shortest: silence,
+            longest: silence,
         }
     }
 
@@ -226,6 +273,7 @@ impl Report<'_> {
         let set = |agent: AgentId| IdSet::range(agent.0, agent.0);
         let causes = faults.into_iter().map(|(agent, text)| Cause {
             agents: set(agent),
+            below: IdSet::new(),
             text,
             words: String::new(),
             shortest: Duration::ZERO,
@@ -278,6 +326,8 @@ const ELAPSED: &str = "{elapsed}";
 /// What kept some nodes away.
 struct Cause {
     agents: IdSet,
+    /// Others that were lost with them.
+    below: IdSet,
     /// With [`ELAPSED`] where it tells a time.
     text: String,
     /// The remote's own.
@@ -290,6 +340,7 @@ impl Cause {
     /// Adds nodes with the same cause.
     fn add(&mut self, other: &Cause) {
         self.agents = self.agents.union(&other.agents);
+        self.below = self.below.union(&other.below);
         self.shortest = self.shortest.min(other.shortest);
         self.longest = self.longest.max(other.longest);
     }
@@ -302,6 +353,29 @@ impl Cause {
             self.text.replace(ELAPSED, &format!("{shortest} to {longest}"))
         }
     }
+}
+
+/// A loss's words, said of several nodes. A bulk launcher is one for them all.
+fn of_many(text: &str) -> String {
+    const PLURALS: [(&str, &str); 9] = [
+        ("its remote shell was ", "their remote shells were "),
+        ("its remote shell ", "their remote shells "),
+        ("its agent program was ", "their agent programs were "),
+        ("its agent program ", "their agent programs "),
+        ("its agent or the whole host hangs", "their agents or the whole hosts hang"),
+        ("its agent was ", "their agents were "),
+        (
+            "its agent ended, and nothing tells why: its connection was ",
+            "their agents ended, and nothing tells why: their connections were ",
+        ),
+        ("the network to it is cut, or it is down", "the network to them is cut, or they are down"),
+        ("it broke ", "they broke "),
+    ];
+    let plural = PLURALS.iter().find(|(one, _)| text.starts_with(one));
+    plural.map_or_else(
+        || text.replacen("its ", "their ", 1),
+        |(one, many)| text.replacen(one, many, 1),
+    )
 }
 
 /// `words` with `{host}` for each `name` that is not a part of a longer word.
@@ -396,17 +470,17 @@ fn millis(ms: u32) -> Duration {
 fn kind_text(kind: ShellFailureKind) -> String {
     let text = match kind {
         ShellFailureKind::AgentKilled(signal) => {
-            return format!("the agent there {}: the remote shell ", killed_text(signal));
+            return format!("the agent there {}: ", killed_text(signal));
         }
-        ShellFailureKind::Busy => "too many connections: the remote shell ",
-        ShellFailureKind::Refused => "connection refused: the remote shell ",
-        ShellFailureKind::Unreachable => "unreachable: the remote shell ",
-        ShellFailureKind::UnknownHost => "unknown host: the remote shell ",
-        ShellFailureKind::Auth => "not let in: the remote shell ",
-        ShellFailureKind::HostKey => "unexpected host key: the remote shell ",
-        ShellFailureKind::NoBinary => "no agent program there: the remote shell ",
-        ShellFailureKind::NotExecutable => "the agent program cannot be run: the remote shell ",
-        ShellFailureKind::Other => "the remote shell ",
+        ShellFailureKind::Busy => "too many connections: ",
+        ShellFailureKind::Refused => "connection refused: ",
+        ShellFailureKind::Unreachable => "unreachable: ",
+        ShellFailureKind::UnknownHost => "unknown host: ",
+        ShellFailureKind::Auth => "not let in: ",
+        ShellFailureKind::HostKey => "unexpected host key: ",
+        ShellFailureKind::NoBinary => "no agent program there: ",
+        ShellFailureKind::NotExecutable => "the agent program cannot be run: ",
+        ShellFailureKind::Other => "",
     };
     text.to_owned()
 }
@@ -456,7 +530,7 @@ mod tests {
 
     fn report(outcome: &Outcome) -> String {
         let map = TaskMap::from_counts([2; 8]).unwrap();
-        let program = Program { name: "./ring".into(), map };
+        let program = Program { name: "./ring".into(), map, shell: "remote shell" };
         super::outcome(outcome, &names(), &program, false)
     }
 
@@ -528,6 +602,31 @@ mod tests {
         let incomplete = IdSet::range(4, 7);
         let outcome = Outcome { losses, incomplete, timed_out: true, ..Outcome::default() };
         insta::assert_snapshot!(report(&outcome));
+    }
+
+    #[test]
+    fn nodes_that_are_lost_of_one_cause_are_one_fault() {
+        let loss = |agent, agents, cause, words: &str| AgentLoss {
+            agent: AgentId(agent),
+            agents,
+            cause,
+            words: words.to_owned(),
+        };
+        let only = |agent| IdSet::range(agent, agent);
+        let killed = ExitStatus::Signaled { signal: Signal::KILL, core: false };
+        let closed = |agent: u32| {
+            let words = format!("Connection to n{agent} closed by remote host.");
+            loss(agent, only(agent), LossCause::Shell(ExitStatus::Exited(255)), &words)
+        };
+        let losses = vec![
+            loss(4, IdSet::range(4, 5), LossCause::Shell(killed), ""),
+            loss(3, only(3), LossCause::Shell(killed), ""),
+            closed(1),
+            closed(2),
+            loss(6, only(6), LossCause::Silent(7200), ""),
+            loss(7, only(7), LossCause::Silent(8100), ""),
+        ];
+        insta::assert_snapshot!(report(&Outcome { losses, ..Outcome::default() }));
     }
 
     #[test]

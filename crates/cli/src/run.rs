@@ -54,7 +54,7 @@ pub(crate) fn bulk() -> u8 {
 fn run_job(args: &RunArgs, config: HeadConfig, timeline: Option<TimelineFile>) -> u8 {
     let options = ScreenOptions { label: args.label, verbose: args.verbose, quiet: args.quiet };
     let (names, tree) = (config.names.clone(), config.tree);
-    let program = report::Program::of(&config.job);
+    let program = report::Program::of(&config);
     let mut screen = Screen::new(names.clone(), options);
     let head = match run_head(config, &mut screen) {
         Ok(head) => head,

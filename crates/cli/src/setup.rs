@@ -87,6 +87,7 @@ pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig,
         job: job(args, layout)?,
         names,
         join_timeout: args.join_timeout,
+        children_max: u32::MAX,
         timeout: args.timeout,
         seed: random()?,
     })

@@ -8,7 +8,7 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -110,6 +110,40 @@ mod programs {
         fs::write(&program, "#!/nowhere/python\n").unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         assert_snapshot!(run.words("-n 1").arg(&program).run().with_status(127).words());
+    }
+
+    #[test]
+    fn a_program_whose_loader_is_missing_says_so() {
+        let run = on_hosts("no-loader", "a,b", "");
+        let program = changed_program(run.dir(), |bytes| {
+            let at = bytes.windows(4).position(|window| window == b"/ld-").unwrap();
+            bytes[at..at + 4].copy_from_slice(b"/no-");
+        });
+        let ended = run.words("-n 2").arg(&program).arg("exit:0").run().with_status(127);
+        assert!(ended.stderr.contains("a,b: `"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("` is to be loaded by `/lib"), "{}", ended.stderr);
+        assert!(ended.stderr.ends_with("`, which does not exist\n"), "{}", ended.stderr);
+    }
+
+    #[test]
+    fn a_program_for_another_machine_says_for_which() {
+        let run = on_hosts("machine", "a,b", "");
+        let loongarch = |bytes: &mut Vec<u8>| bytes[18..20].copy_from_slice(&258_u16.to_le_bytes());
+        let program = changed_program(run.dir(), loongarch);
+        let ended = run.words("-n 2").arg(&program).arg("exit:0").run().with_status(126);
+        let words = "(it is for loongarch64, and this machine is ";
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+
+    /// The fixture with other bytes.
+    fn changed_program(dir: &Path, change: impl FnOnce(&mut Vec<u8>)) -> PathBuf {
+        let program = dir.join("solve");
+        let mut bytes = fs::read(misbehave()).unwrap();
+        change(&mut bytes);
+        fs::write(&program, bytes).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        program
     }
 
     #[test]
@@ -517,6 +551,14 @@ mod tasks {
         heads.retain(|it| it.pid != running.pid() && it.command.contains("convoke run"));
         let [head] = &heads[..] else { panic!("{heads:?}") };
         fs::read_dir(format!("/proc/{}/fd", head.pid)).unwrap().count()
+    }
+
+    /// Their shells are so slow that the head would start them all, were it allowed.
+    #[test]
+    fn slow_agents_that_need_more_than_64_descriptors_are_started_by_others() {
+        let run = on_hosts("slow-agents", "n[1-40]", "--latency-ms 700").words("-n 40 echo up");
+        let run = run.under("sh", ["-c", "ulimit -n 64; exec \"$@\"", "sh"]);
+        assert_eq!(run.run().with_status(0).text(), "up\n".repeat(40));
     }
 
     #[test]

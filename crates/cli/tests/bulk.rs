@@ -76,7 +76,23 @@ fn a_keeper_that_is_killed_loses_its_node_alone() {
 fn when_the_command_is_killed_all_agents_are_lost() {
     let running = start("command", "--tree flat");
     kill(&running_as(&running, "convoke __bulk")[0]);
-    lost(running, "error: lost ");
+    let words = "error: lost nodes n[1-4] (4 of 4): their bulk launcher (`convoke __bulk`) was \
+                 killed by signal 9 (SIGKILL)\n";
+    let stderr = lost(running, words);
+    assert_eq!(stderr.matches("error: ").count(), 1, "{stderr}");
+}
+
+#[test]
+fn when_one_of_several_commands_is_killed_it_is_one_fault_of_its_nodes() {
+    let run = bulk("inner-command", "n[1-6]").words("--tree kary:2");
+    let mut running = run.args(["sh", "-c", UP]).start();
+    running.wait_for_output("`up` of each task", |text| text == "up\n".repeat(6).as_bytes());
+    let inner = running_as(&running, "convoke __bulk 2").into_iter().max_by_key(|it| it.pid);
+    kill(&inner.unwrap());
+    let stderr = lost(running, "error: lost nodes n[");
+    let words = "] (2 of 6): their bulk launcher (`convoke __bulk`) was killed by signal 9";
+    assert!(stderr.contains(words), "{stderr}");
+    assert_eq!(stderr.matches("error: ").count(), 1, "{stderr}");
 }
 
 #[test]
@@ -106,11 +122,12 @@ fn start(test: &str, options: &str) -> Running {
     running
 }
 
-/// Checks that the job ends at once, with these first words.
-fn lost(running: Running, words: &str) {
+/// Checks that the job ends at once, with these first words, and returns all of them.
+fn lost(running: Running, words: &str) -> String {
     let ended = running.finish().with_status(251);
     assert!(ended.stderr.starts_with(words), "{}", ended.stderr);
     assert!(ended.took < Duration::from_secs(20), "{:?}", ended.took);
+    ended.stderr
 }
 
 fn kill(process: &Survivor) {

@@ -305,6 +305,21 @@ mod terminal {
         assert_eq!(text, "up\nup\n148\nhello\n5\n");
     }
 
+    /// For longer than an agent waits for its parent's answer: it gives up, and is started again.
+    #[test]
+    fn a_front_end_that_is_stopped_while_agents_come_up_goes_on_in_the_foreground() {
+        let run = on_hosts("stop-early", "a,b", "--latency-ms 2000").words("-n 2 echo up");
+        let script = "exec 2> /dev/tty; set -m; \"$@\"; echo $?; sleep 35; fg > /dev/null; echo $?";
+        let run = at_terminal(run.under("bash", ["-c", script, "bash"]));
+        let (mut pty, end) = Pty::open();
+        let mut running = run.patience(Duration::from_secs(100)).start_with_stdin(end);
+        std::thread::sleep(Duration::from_millis(500));
+        pty.type_in(STOP);
+        running.wait_for_output("the status of a stop", |text| text == b"148\n");
+        let ended = running.finish();
+        assert_eq!(ended.text(), "148\nup\nup\n0\n", "{}", ended.stderr);
+    }
+
     #[test]
     fn a_job_in_the_background_leaves_the_terminal_to_the_shell() {
         let task = "trap \"echo told; test \\$PMI_RANK = 0 || exit 0\" USR1; echo up; \

@@ -27,7 +27,11 @@ pub(crate) struct Child {
     /// Its link, once it has proved itself on it and until the link is down.
     pub(crate) link: Option<LinkId>,
     pub(crate) attempts: u32,
+    /// When its latest start was made.
+    pub(crate) started_at: Time,
     pub(crate) first_start: Time,
+    /// When it said hello.
+    pub(crate) up_at: Option<Time>,
     pub(crate) silence: Silence,
     pub(crate) grants: Grants,
 }
@@ -77,7 +81,9 @@ impl Child {
             shell: None,
             link: None,
             attempts: 0,
+            started_at: now,
             first_start: now,
+            up_at: None,
             silence: Silence::new(now),
             grants: Grants::new(0),
         }
@@ -136,6 +142,12 @@ pub(crate) fn back_off(
     }
     let mean = Duration::from_millis(250) * 2_u32.saturating_pow(attempts.saturating_sub(1).min(8));
     Some(rng.jitter(mean.min(BACK_OFF_MAX)))
+}
+
+/// How long a start may take with all its tries and the pauses between them.
+pub(crate) fn patience(start_timeout: Duration, retries_max: u32) -> Duration {
+    let tries = start_timeout.saturating_mul(retries_max.saturating_add(1));
+    tries.saturating_add(BACK_OFF_MAX.saturating_mul(retries_max) * 3 / 2)
 }
 
 fn retries_of(kind: ShellFailureKind, status: ExitStatus) -> u32 {

@@ -11,7 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, IdSet, StatusRuns};
+use model::{AgentId, IdSet, StatusRuns, Time};
 use proto::{Event, Grants, Silence};
 use wire::{
     AgentLoss, Hello, LossCause, MarkKind, Message, ShellFailureKind, StartCause, StartFailure,
@@ -87,6 +87,7 @@ impl Engine {
             if child.attempts == 0 {
                 child.first_start = self.now;
             }
+            child.started_at = self.now;
             attempt = child.attempts;
             child.attempts += 1;
             child.shell = Some(start);
@@ -116,6 +117,7 @@ impl Engine {
             return;
         }
         child.state = ChildState::Up;
+        child.up_at = Some(self.now);
         child.link = Some(link);
         child.silence = Silence::new(self.now);
         child.grants = Grants::new(window);
@@ -193,7 +195,13 @@ impl Engine {
         let session = self.session();
         let failure = Failure { cause, words };
         let Some(child) = self.children.get_mut(&agent) else { return };
-        match back_off(cause, child.attempts, session.retries_max, &mut self.rng) {
+        let pause = if self.resumed_at.is_some_and(|at| child.started_at < at) {
+            // It may have called and given up while we were stopped, which is no fault of its own.
+            Some(Duration::ZERO)
+        } else {
+            back_off(cause, child.attempts, session.retries_max, &mut self.rng)
+        };
+        match pause {
             Some(pause) if self.ending.is_none() => {
                 self.stats.retries += 1;
                 let words = failure.words.clone();
@@ -464,12 +472,44 @@ impl Engine {
         }
     }
 
+    /// Handles that this process goes on after it was stopped for `pause`, in which nobody could have
+    /// come up.
+    pub(crate) fn resume_starts(&mut self, pause: Duration) {
+        self.resumed_at = Some(self.now);
+        for child in self.children.values_mut() {
+            if let ChildState::Starting { give_up_at } = &mut child.state {
+                *give_up_at = *give_up_at + pause;
+            }
+        }
+    }
+
+    /// Until when a start that has had its time may go on. Starts of one host queue there: for a
+    /// processor, a lock, a name service. So each has its whole time from when the last one came up
+    /// that was made before it, and for as long as those come up nobody is given up.
+    fn more_time(&self, agent: AgentId) -> Option<Time> {
+        let timeout_ms = self.session().start_timeout_ms;
+        let Child { state: ChildState::Starting { .. }, shell: Some(start), .. } =
+            *self.children.get(&agent)?
+        else {
+            return None;
+        };
+        let is_before = |child: &&Child| child.shell.is_some_and(|other| other <= start);
+        let last =
+            self.children.values().filter(is_before).filter_map(|child| child.up_at).max()?;
+        let until = last + Duration::from_millis(timeout_ms.into());
+        (until > self.now).then_some(until)
+    }
+
     fn child_timed_out(&mut self, agent: AgentId) {
         let now = self.now;
+        let more_time = self.more_time(agent);
         let Some(child) = self.children.get_mut(&agent) else { return };
         match &mut child.state {
             ChildState::Waiting | ChildState::GivingUp(_) => {}
-            ChildState::Starting { .. } => self.give_up(agent, StartCause::Silent),
+            ChildState::Starting { give_up_at } => match more_time {
+                Some(until) => *give_up_at = until,
+                None => self.give_up(agent, StartCause::Silent),
+            },
             ChildState::BackingOff { .. } => {
                 child.state = ChildState::Waiting;
                 self.waiting.push_back(agent);

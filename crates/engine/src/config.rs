@@ -28,6 +28,9 @@ pub struct HeadConfig {
     pub job: JobSpec,
     /// How long all agents may take to join. `None`: as long as some join every now and then.
     pub join_timeout: Option<Duration>,
+    /// The most children in an adaptive tree, where fewer than usual are all that the head's limits
+    /// allow; at least one.
+    pub children_max: u32,
     /// How long the command may run.
     pub timeout: Option<Duration>,
     /// Seeds the jitter of retries.
@@ -47,6 +50,8 @@ pub struct AgentConfig {
     pub pid: u32,
     /// Seeds the jitter of retries.
     pub seed: u64,
+    /// The most children in an adaptive tree, as for the head.
+    pub children_max: u32,
     /// How long it may wait for its parent's welcome.
     pub welcome_timeout: Duration,
 }

@@ -44,8 +44,12 @@ pub struct Engine {
     pub(crate) waiting: VecDeque<AgentId>,
     /// What is handed out here, in an adaptive tree.
     pub(crate) handout: Option<Handout>,
+    /// The most children in an adaptive tree, as far as this driver is concerned.
+    pub(crate) children_max: u32,
     pub(crate) starts: BTreeMap<StartId, Vec<AgentId>>,
     pub(crate) starts_made: u64,
+    /// When this process went on after it was stopped; only the head's is told of that.
+    pub(crate) resumed_at: Option<Time>,
     /// Whether the driver tells when its host is free for the next start.
     pub(crate) is_told: bool,
     /// Links of children, proven or not yet.
@@ -89,7 +93,7 @@ impl Engine {
         let (session, job) = (config.session.clone(), Arc::new(config.job.clone()));
         let head = Head::new(now, n, &config);
         let above = Above::Head(alloc::boxed::Box::new(head));
-        let mut engine = Engine::new(now, AgentId::HEAD, config.seed, above);
+        let mut engine = Engine::new(now, AgentId::HEAD, config.seed, config.children_max, above);
         engine.credit.on_grant(HEAD_OUTPUT_BYTES);
         engine.marks = session.marks.then(|| Marks::new(Time::ZERO));
         let below = if n == 0 { IdSet::default() } else { IdSet::range(1, n) };
@@ -102,12 +106,12 @@ impl Engine {
     /// An agent. Its driver connects to the parent by itself, then reports `LinkUp`.
     pub fn agent(now: Time, config: AgentConfig) -> Engine {
         let until = now + config.welcome_timeout;
-        let (id, seed) = (config.agent, config.seed);
+        let (id, seed, children_max) = (config.agent, config.seed, config.children_max);
         let above = Above::Unwelcomed { link: None, config, until };
-        Engine::new(now, id, seed, above)
+        Engine::new(now, id, seed, children_max, above)
     }
 
-    fn new(now: Time, id: AgentId, seed: u64, above: Above) -> Engine {
+    fn new(now: Time, id: AgentId, seed: u64, children_max: u32, above: Above) -> Engine {
         Engine {
             id,
             now,
@@ -120,8 +124,10 @@ impl Engine {
             children: BTreeMap::new(),
             waiting: VecDeque::new(),
             handout: None,
+            children_max: children_max.max(1),
             starts: BTreeMap::new(),
             starts_made: 0,
+            resumed_at: None,
             is_told: false,
             links: BTreeMap::new(),
             ticker: None,
@@ -533,9 +539,14 @@ impl Engine {
                 let timeout_ms = (!on).then(|| self.session().link_timeout_ms);
                 self.effects.push_back(Effect::SetLinkTimeout(link, timeout_ms));
             }
-            Above::Head(_) => {
+            Above::Head(head) => {
                 // Ours are the kernel's affair while we are stopped: it answers probes for us.
                 self.children.values_mut().for_each(|child| child.silence.on_suspended());
+                if on {
+                    head.on_stopped(self.now);
+                } else if let Some(pause) = head.on_going_on(self.now) {
+                    self.resume_starts(pause);
+                }
             }
             Above::Parent { .. } | Above::Unwelcomed { .. } => {}
         }

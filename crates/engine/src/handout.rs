@@ -143,7 +143,8 @@ impl Engine {
     /// How many more children this member may have.
     fn room(&self) -> usize {
         let children = self.children.values().filter(|child| !child.is_gone()).count();
-        usize::try_from(DEFAULT_CHILDREN_MAX).unwrap_or(usize::MAX).saturating_sub(children)
+        let most = DEFAULT_CHILDREN_MAX.min(self.children_max.into());
+        usize::try_from(most).unwrap_or(usize::MAX).saturating_sub(children)
     }
 
     fn add_child(&mut self, agent: AgentId, name: String) -> AgentId {

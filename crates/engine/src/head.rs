@@ -17,6 +17,7 @@ use model::{AgentId, IdSet, JobId, Rank, Signal, Time};
 use proto::Event;
 use wire::{AgentLoss, JobFault, JobSpec, Message, Output, StartCause, StartFailure, Stream};
 
+use crate::child;
 use crate::engine::Orders;
 use crate::job::INPUT_BYTES;
 use crate::{Effect, HeadConfig, Outcome, exit_code};
@@ -37,6 +38,8 @@ pub(crate) struct Head {
     grace: Duration,
     join: JoinLimit,
     timeout_at: Option<Time>,
+    /// Set while the user has stopped the front end: since when.
+    stopped_at: Option<Time>,
     /// Set once the exit status is decided; the first cause counts, MPI_Abort's above all.
     decided: bool,
     /// The user's SIGTERM was passed on; tasks that do not heed it are killed then.
@@ -63,9 +66,13 @@ enum State {
 enum JoinLimit {
     /// So long in all.
     Fixed,
-    /// So long after the last one joined: a large tree may take its time as long as it grows.
+    /// So long after the last one joined: the more there are and the slower they come up, the longer
+    /// it may take in all.
     Progress(Duration),
 }
+
+/// What a parent may need to tell that it has given up.
+const MARGIN: Duration = Duration::from_secs(5);
 
 /// After the first failure, how long other failures are waited for.
 const CONDEMNED: Duration = Duration::from_secs(2);
@@ -78,9 +85,10 @@ const KILLED: Duration = Duration::from_secs(3);
 
 impl Head {
     pub(crate) fn new(now: Time, n: u32, config: &HeadConfig) -> Head {
-        // A start that is silent is given up by its parent first, which names the cause.
-        let patience = Duration::from_millis(u64::from(config.session.start_timeout_ms))
-            + Duration::from_secs(5);
+        // A start that fails or is silent is given up by its parent first, which names the cause.
+        let start_timeout = Duration::from_millis(u64::from(config.session.start_timeout_ms));
+        let patience =
+            child::patience(start_timeout, config.session.retries_max).saturating_add(MARGIN);
         let (join, deadline) = match config.join_timeout {
             Some(limit) => (JoinLimit::Fixed, now + limit),
             None => (JoinLimit::Progress(patience), now + patience),
@@ -98,6 +106,7 @@ impl Head {
             grace: grace(&config.job),
             join,
             timeout_at: config.timeout.map(|limit| now + limit),
+            stopped_at: None,
             decided: false,
             kill_at: None,
             input_offset: 0,
@@ -392,6 +401,21 @@ impl Head {
         if let State::Stopping { until } = &mut self.state {
             *until = (*until).max(now + KILLED);
         }
+    }
+
+    pub(crate) fn on_stopped(&mut self, now: Time) {
+        self.stopped_at = Some(now);
+    }
+
+    /// Handles that the front end goes on; returns for how long it was stopped. That does not count as
+    /// time in which agents might have joined.
+    pub(crate) fn on_going_on(&mut self, now: Time) -> Option<Duration> {
+        let pause = now.since(self.stopped_at.take()?);
+        if let State::Joining { deadline, condemned_at, .. } = &mut self.state {
+            *deadline = *deadline + pause;
+            *condemned_at = condemned_at.map(|at| at + pause);
+        }
+        Some(pause)
     }
 
     pub(crate) fn on_resumed(&mut self, orders: &mut Orders) {

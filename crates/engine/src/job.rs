@@ -113,7 +113,7 @@ impl Job {
         info.process_mapping = spec.map.process_mapping();
         Job {
             tasks: ranks.iter().map(|rank| (*rank, Box::default())).collect(),
-            to_spawn: ranks.iter().copied().collect(),
+            to_spawn: spawn_order(&ranks, spec.stdin),
             spawning: 0,
             launched: false,
             pmi: pmi::Server::new(info),
@@ -600,14 +600,16 @@ impl Engine {
         }
     }
 
-    /// The link of the child that has this task below it.
+    /// The link of the child that has this task below it, unless that child is being lost and has
+    /// missed orders that came before.
     fn link_towards(&self, rank: Rank) -> Option<crate::LinkId> {
         let agent = self.job.as_ref()?.spec.map.node_of(rank)?.agent();
         let below = self.children.range(..=agent).next_back();
         let owner =
             |child: &&crate::child::Child| child.agent == agent || child.below.contains(agent.0);
         let child = below.map(|(_, child)| child).filter(owner);
-        child.or_else(|| self.children.values().find(owner)).and_then(|child| child.link)
+        let child = child.or_else(|| self.children.values().find(owner));
+        child.filter(|child| child.is_up()).and_then(|child| child.link)
     }
 
     pub(crate) fn on_task_input_written(&mut self, bytes: u32) {
@@ -664,6 +666,14 @@ impl Engine {
             self.task_fault(JobFault::Unfinalized { rank, status: None });
         }
     }
+}
+
+/// The order in which tasks are created: first the one that reads standard input, so that it is there
+/// when input comes.
+fn spawn_order(ranks: &[Rank], stdin: Option<Rank>) -> VecDeque<Rank> {
+    let (readers, others): (Vec<Rank>, Vec<Rank>) =
+        ranks.iter().partition(|&&rank| Some(rank) == stdin);
+    readers.into_iter().chain(others).collect()
 }
 
 /// The variables that tell a task who it is (`reference/pmi1.md` §2).

@@ -1,8 +1,10 @@
 //! Pipes, socket pairs, and reading and writing that tell "nothing yet" from "the end".
+#![expect(unsafe_code, reason = "no safe call reads into the part of a buffer that is not filled")]
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use bytes::BytesMut;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -85,10 +87,37 @@ pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<ReadOutcome> {
     match rustix::io::retry_on_intr(|| rustix::io::read(&fd, &mut *buffer)) {
         Ok(0) => Ok(ReadOutcome::Eof),
         Ok(n) => Ok(ReadOutcome::Data(n)),
-        Err(Errno::AGAIN) => Ok(ReadOutcome::WouldBlock),
+        Err(errno) => not_read(&fd, errno),
+    }
+}
+
+/// Reads once, at most `bytes_max`, to the end of `buffer`, which grows for it.
+///
+/// # Errors
+/// As [`read()`].
+pub fn read_onto(
+    fd: impl AsFd,
+    buffer: &mut BytesMut,
+    bytes_max: usize,
+) -> io::Result<ReadOutcome> {
+    buffer.reserve(bytes_max);
+    let room = &mut buffer.spare_capacity_mut()[..bytes_max];
+    let read = || rustix::io::read(&fd, &mut *room).map(|(data, _)| data.len());
+    let n = match rustix::io::retry_on_intr(read) {
+        Ok(n) => n,
+        Err(errno) => return not_read(&fd, errno),
+    };
+    // SAFETY: the read has filled so many bytes of the spare capacity.
+    unsafe { buffer.set_len(buffer.len() + n) };
+    Ok(if n == 0 { ReadOutcome::Eof } else { ReadOutcome::Data(n) })
+}
+
+fn not_read(fd: impl AsFd, errno: Errno) -> io::Result<ReadOutcome> {
+    match errno {
+        Errno::AGAIN => Ok(ReadOutcome::WouldBlock),
         // What a terminal's master says when the last writer has gone.
-        Err(Errno::IO) if rustix::termios::isatty(&fd) => Ok(ReadOutcome::Eof),
-        Err(errno) => Err(errno.into()),
+        Errno::IO if rustix::termios::isatty(fd) => Ok(ReadOutcome::Eof),
+        errno => Err(errno.into()),
     }
 }
 
@@ -131,6 +160,19 @@ mod tests {
         assert_eq!(read(&out, &mut buffer).unwrap(), ReadOutcome::Data(3));
         drop(into);
         assert_eq!(read(&out, &mut buffer).unwrap(), ReadOutcome::Eof);
+    }
+
+    #[test]
+    fn what_is_read_goes_behind_what_a_buffer_holds() {
+        let Pipe { read: out, write: into } = pipe().unwrap();
+        let mut buffer = BytesMut::from(&b"ab"[..]);
+        assert_eq!(write(&into, b"cdef").unwrap(), WriteOutcome::Data(4));
+        assert_eq!(read_onto(&out, &mut buffer, 3).unwrap(), ReadOutcome::Data(3));
+        assert_eq!(&buffer[..], b"abcde");
+        drop(into);
+        assert_eq!(read_onto(&out, &mut buffer, 3).unwrap(), ReadOutcome::Data(1));
+        assert_eq!(read_onto(&out, &mut buffer, 3).unwrap(), ReadOutcome::Eof);
+        assert_eq!(&buffer[..], b"abcdef");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A line goes out whole up to [`PIECE_BYTES_MAX`]; an unfinished one when nothing has followed it
 //! for [`QUIET`], or at the end. So lines of different tasks mix only where a task leaves a line
-//! unfinished. Data that ends with a newline is passed on without a copy.
+//! unfinished. Lines are passed on without a copy, but for those that come in parts.
 
 use core::time::Duration;
 
@@ -15,6 +15,10 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// Where several lines are cut into pieces: such a piece and its header fill one record of the
 /// channel, and are opened and passed on without a copy.
 const PIECE_BYTES_BEST: usize = 65_535 - 16 - 21;
+
+/// Up to so much that follows an unfinished line is copied behind it, which costs less than a piece
+/// of its own. Of more, only the line's end is.
+const JOINED_BYTES_MAX: usize = 4 * 1024;
 
 /// How long an unfinished line is held back, hoping for its rest: longer than a program pauses
 /// within a line that it prints in parts, also when it shares a core with thirty others, and no
@@ -73,13 +77,20 @@ impl Lines {
         self.rest.len()
     }
 
-    fn emit_whole(&mut self, lines: Bytes, emit: &mut impl FnMut(u64, Bytes)) {
-        let mut lines = if self.rest.is_empty() {
-            lines
-        } else {
-            self.rest.extend_from_slice(&lines);
-            self.rest.split().freeze()
-        };
+    fn emit_whole(&mut self, mut lines: Bytes, emit: &mut impl FnMut(u64, Bytes)) {
+        if !self.rest.is_empty() {
+            let first = memchr::memchr(b'\n', &lines).map_or(lines.len(), |newline| newline + 1);
+            let joined = if lines.len() > JOINED_BYTES_MAX { first } else { lines.len() };
+            self.rest.extend_from_slice(&lines.split_to(joined));
+            let joined = self.rest.split().freeze();
+            self.emit_pieces(joined, emit);
+        }
+        if !lines.is_empty() {
+            self.emit_pieces(lines, emit);
+        }
+    }
+
+    fn emit_pieces(&mut self, mut lines: Bytes, emit: &mut impl FnMut(u64, Bytes)) {
         while lines.len() > PIECE_BYTES_BEST {
             let max = PIECE_BYTES_MAX.min(lines.len());
             let cut = memchr::memrchr(b'\n', &lines[..PIECE_BYTES_BEST])
@@ -111,6 +122,17 @@ mod tests {
         assert_eq!(feed(&mut lines, b"one\ntw"), [(0, b"one\n".to_vec())]);
         assert_eq!(feed(&mut lines, b"o\n"), [(4, b"two\n".to_vec())]);
         assert_eq!(lines.flush_at(), None);
+    }
+
+    #[test]
+    fn much_that_follows_an_unfinished_line_goes_out_by_itself() {
+        let mut lines = Lines::default();
+        feed(&mut lines, b"tw");
+        let mut data = b"o\n".to_vec();
+        data.resize(JOINED_BYTES_MAX + 1, b'x');
+        data.push(b'\n');
+        let pieces = [(0, b"two\n".to_vec()), (4, data[2..].to_vec())];
+        assert_eq!(feed(&mut lines, &data), pieces);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod pattern;
 mod process;
 mod queue;
 mod random;
+mod random_faults;
 mod random_session;
 mod reference;
 mod report;

@@ -47,8 +47,8 @@ pub(crate) struct Process {
     pub(crate) busy_until: Time,
     /// Connections that wait for it to accept them.
     pub(crate) unaccepted: u32,
-    /// When it runs again.
-    pub(crate) paused_until: Time,
+    /// When pauses of it end.
+    pause_ends: Vec<Time>,
     /// How much longer each message takes it than it should.
     pub(crate) slowed_by: Duration,
     /// The earliest wake-up on its way.
@@ -72,7 +72,7 @@ impl Process {
             starts_free_at: Time::ZERO,
             busy_until: Time::ZERO,
             unaccepted: 0,
-            paused_until: Time::ZERO,
+            pause_ends: Vec::new(),
             slowed_by: Duration::ZERO,
             armed: None,
             wakes: 0,
@@ -86,6 +86,12 @@ impl Process {
 
     /// A pause within a longer one does not shorten it: what came meanwhile waits for the end of both.
     pub(crate) fn pause_until(&mut self, time: Time) {
-        self.paused_until = self.paused_until.max(time);
+        self.pause_ends.push(time);
+    }
+
+    /// When the next pause of it ends, or a time that is past. What waits for one end after the
+    /// other stays in the order in which it came.
+    pub(crate) fn resumes_at(&self, now: Time) -> Time {
+        self.pause_ends.iter().copied().filter(|&end| end > now).min().unwrap_or(Time::ZERO)
     }
 }

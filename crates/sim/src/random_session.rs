@@ -1,15 +1,21 @@
 //! Sessions of random shape and with random faults, for seeds by the hundred.
+//!
+//! Whatever a session can be given is drawn here, each part from a stream of its own, and faults in
+//! `random_faults.rs`. What is never drawn: two jobs, since a session has one; many more agents,
+//! since periods of heartbeats grow with children and a session shall be over soon (`tests/scale.rs`
+//! and `tests/job.rs` have thousands); and tasks that hang where nothing is to end them.
 
 use std::time::Duration;
 
-use model::{AgentId, IdSet, Rank, Signal};
+use model::{AgentId, Rank, Signal};
 use wire::{ShellFailureKind, Stream};
 
 use crate::calibration::{Cpu, SlowHosts};
 use crate::distribution::Distribution;
-use crate::fault::{Fault, ShellPlan, TwinOf, Way, When};
+use crate::fault::ShellPlan;
 use crate::launch::Launch;
 use crate::random::Random;
+use crate::random_faults::with_faults;
 use crate::script::{Script, Step};
 use crate::session::Session;
 
@@ -25,51 +31,97 @@ const TREES: [&str; 9] = [
     "adaptive",
 ];
 
-/// Steps within which faults fall; sessions of some tens of agents have a few thousand.
-const FAULT_STEP_MAX: u64 = 3_000;
+/// Error numbers: there is no such file, and it may not be run.
+const ERRNOS: [i32; 2] = [2, 13];
 
 impl Session {
-    /// The session that follows from a seed: its size, tree, costs, scripts and up to 3 faults.
+    /// The session that follows from a seed: its size, tree, costs, scripts and up to 8 faults.
     pub fn random(seed: u64) -> Session {
-        let shape = &mut Random::new(seed, 1);
+        let stream = |purpose| Random::new(seed, purpose);
+        let shape = &mut stream(1);
         let n = u32::try_from(shape.between(1, 40)).unwrap_or(1);
-        let tasks = u32::try_from(shape.between(1, 3)).unwrap_or(1);
-        let session = Session::of(n)
-            .seed(seed)
-            .tree(shape.pick::<&str>(&TREES))
-            .tasks(tasks)
-            .script(random_script(&mut Random::new(seed, 2)))
-            .calibrate(|machines| {
-                let latency = Duration::from_micros(shape.below(200_000));
-                let gap = Duration::from_micros(shape.below(20_000));
-                machines.launch = Launch::constant(latency, gap);
-                #[expect(clippy::cast_precision_loss, reason = "a small number")]
-                let link_us = shape.below(5_000) as f64;
-                machines.link.latency_us = Distribution::constant(link_us);
-                machines.link.bandwidth_bytes_per_s = shape.once_in(3).then_some(1_000_000);
-            })
-            .costs(|costs| costs.reader = shape.once_in(3).then_some(500_000))
-            .input(if shape.once_in(4) { shape.below(300_000) } else { 0 });
-        let session = if shape.once_in(5) {
-            session.join_timeout(Duration::from_millis(shape.below(5_000)))
-        } else {
-            session
-        };
-        let bulk_max = if shape.once_in(5) { 8 } else { 1 };
-        let window = u32::try_from(shape.between(1, 20)).unwrap_or(1);
-        let start_timeout_ms = if shape.once_in(4) { 1_500 } else { 30_000 };
-        let session = session.spec(|spec| {
-            (spec.bulk_max, spec.window) = (bulk_max, window);
-            spec.start_timeout_ms = start_timeout_ms;
-        });
-        let session = if shape.once_in(5) { session.on_failure_continue() } else { session };
-        let session = with_machines(session, &mut Random::new(seed, 7));
-        let session = with_differing_hosts(session, &mut Random::new(seed, 6), n);
-        let session = with_failing_tasks(session, &mut Random::new(seed, 5), n * tasks);
-        let session = with_bad_shells(session, &mut Random::new(seed, 3), n);
-        let session = with_faults(session, &mut Random::new(seed, 4), n, n * tasks);
-        if Random::new(seed, 8).once_in(8) { session.encoded() } else { session }
+        let session = Session::of(n).seed(seed).tree(shape.pick::<&str>(&TREES));
+        let session = with_tasks(session, &mut stream(2), n);
+        let session = with_parameters(session, &mut stream(9));
+        let session = with_links(session, &mut stream(10), n);
+        let session = with_machines(session, &mut stream(7));
+        let session = with_differing_hosts(session, &mut stream(6), n);
+        let session = with_failing_tasks(session, &mut stream(5), n);
+        let session = with_bad_shells(session, &mut stream(3), n);
+        let session = with_faults(session, &mut stream(4), n);
+        if stream(8).once_in(8) { session.encoded() } else { session }
     }
+}
+
+/// How many tasks there are, what they do, and what they read.
+fn with_tasks(session: Session, random: &mut Random, n: u32) -> Session {
+    let session = if random.once_in(4) {
+        let mut counts: Vec<u32> = (0..n).map(|_| random_number(random, 0, 3)).collect();
+        // Tasks are created some at a time.
+        let crowd = if random.once_in(4) { 30 } else { 1 };
+        counts[position(random_number(random, 0, n - 1))] += crowd;
+        session.tasks_on(&counts)
+    } else {
+        session.tasks(random_number(random, 1, 3))
+    };
+    let has_input = random.once_in(3);
+    let input_bytes = if random.once_in(6) { 2_000_000 } else { 300_000 };
+    let reads = has_input && random.once_in(2);
+    let session = session.script(random_script(random, reads));
+    let reader = random_rank(random, session.n_tasks());
+    session.reader(reader).input(if has_input { random.below(input_bytes) } else { 0 })
+}
+
+/// Limits and times that a user or a site can set.
+fn with_parameters(session: Session, random: &mut Random) -> Session {
+    let ms = Duration::from_millis;
+    let bulk_max = if random.once_in(5) { random_number(random, 2, 16) } else { 1 };
+    let window = random_number(random, 1, 20);
+    let start_timeout_ms = if random.once_in(4) { 1_500 } else { 30_000 };
+    let retries_max = if random.once_in(4) { random_number(random, 0, 2) } else { 5 };
+    let heartbeat_ms = *random.pick(&[500, 2_000, 2_000, 6_000]);
+    let link_timeout_ms = *random.pick(&[3_000, 8_000, 8_000, 15_000]);
+    let marks = random.once_in(4);
+    let session = session.spec(|spec| {
+        (spec.bulk_max, spec.window, spec.marks) = (bulk_max, window, marks);
+        (spec.start_timeout_ms, spec.retries_max) = (start_timeout_ms, retries_max);
+        (spec.heartbeat_ms, spec.link_timeout_ms) = (heartbeat_ms, link_timeout_ms);
+    });
+    let session = session.grace(*random.pick(&[ms(0), ms(1_000), ms(1_000), ms(4_000)]));
+    let session = if random.once_in(5) { session.on_failure_continue() } else { session };
+    let join_timeout = random.once_in(5).then(|| ms(random.below(5_000)));
+    let session = join_timeout.map_or(session.clone(), |time| session.join_timeout(time));
+    let timeout = random.once_in(6).then(|| ms(random.below(30_000)));
+    timeout.map_or(session.clone(), |time| session.timeout(time))
+}
+
+/// What starts, links, keepers and the reader of the output take.
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn with_links(session: Session, random: &mut Random, n: u32) -> Session {
+    let latency = Duration::from_micros(random.below(200_000));
+    let gap = Duration::from_micros(random.below(20_000));
+    let link_us_max = if random.once_in(4) { 50_000 } else { 5_000 };
+    let link_us = random.below(link_us_max);
+    let is_jittery = random.once_in(4);
+    let bandwidth = random.once_in(3).then_some(1_000_000);
+    let keeper = if random.once_in(4) { random.below(1_000) } else { 20 };
+    let reader = random.once_in(3).then_some(500_000);
+    let median = link_us as f64;
+    // The end of the head goes down the tree, a link a level.
+    let orphan_time = Duration::from_secs(2) + n * Duration::from_micros(2 * link_us);
+    let session = session.calibrate(|machines| {
+        machines.launch = Launch::constant(latency, gap);
+        machines.link.latency_us = if is_jittery && link_us > 0 {
+            Distribution::LogNormal { median, sigma: 0.5 }
+        } else {
+            Distribution::constant(median)
+        };
+        machines.link.bandwidth_bytes_per_s = bandwidth;
+    });
+    let session = session.orphans_end_within(orphan_time);
+    session.costs(|costs| {
+        (costs.keeper, costs.reader) = (Duration::from_millis(keeper), reader);
+    })
 }
 
 /// Machines that are busy, uneven or crowded, in one session of three.
@@ -101,15 +153,34 @@ fn with_machines(session: Session, random: &mut Random) -> Session {
     })
 }
 
-fn random_script(random: &mut Random) -> Script {
-    match random.below(6) {
-        0 => Script::new(),
-        1 => Script::mpi(),
-        2 => Script::new().output(random.below(200_000)).then(Step::Output(Stream::Stderr, 100)),
-        3 => Script::mpi().output(random.below(5_000)).then(Step::LeaveStray),
-        4 => Script::mpi().wait(Duration::from_millis(random.below(60_000))).output(10),
-        _ => Script::new().then(Step::IgnoreTerm).then(Step::ReadStdin).output(1_000),
-    }
+/// What all tasks do. Where they read, one finds the user's input, and the others nothing.
+fn random_script(random: &mut Random, reads: bool) -> Script {
+    let script = if reads { Script::new().then(Step::ReadStdin) } else { Script::new() };
+    let step = match random.below(8) {
+        0 => return script,
+        1 => return mpi(script),
+        2 => return script.output(random.below(200_000)).then(Step::Output(Stream::Stderr, 100)),
+        3 => return mpi(script).output(random.below(5_000)).then(Step::LeaveStray),
+        4 => Step::Wait(Duration::from_millis(random.below(60_000))),
+        5 => return fences(script, random),
+        6 => Step::Output(Stream::Stderr, random.below(100_000)),
+        _ => return script.then(Step::IgnoreTerm).then(Step::ReadStdin).output(1_000),
+    };
+    mpi(script).then(step).output(10)
+}
+
+fn mpi(script: Script) -> Script {
+    Script::mpi().steps().iter().cloned().fold(script, Script::then)
+}
+
+/// Fences with something between them.
+fn fences(script: Script, random: &mut Random) -> Script {
+    let begin = script.then(Step::PmiInit).then(Step::PutCard);
+    let script = (0..random.between(1, 4)).fold(begin, |script, _| {
+        let pause = Duration::from_millis(random.below(2_000));
+        script.then(Step::Fence).output(random.below(2_000)).wait(pause)
+    });
+    script.then(Step::PmiFinalize)
 }
 
 /// Hosts on which a start takes another time, and drivers that don't tell when it is over.
@@ -120,29 +191,39 @@ fn with_differing_hosts(session: Session, random: &mut Random, n: u32) -> Sessio
     })
 }
 
-/// A task that fails somewhere on its way.
-fn failing_script(random: &mut Random) -> Script {
-    let script = random_script(random).wait(Duration::from_millis(random.below(1_000)));
-    match random.below(5) {
-        0 => script.exit(3),
-        1 => script.then(Step::Die(Signal::SEGV)),
-        2 => Script::new().then(Step::PmiInit).then(Step::Abort(7)),
-        3 => Script::new().then(Step::PmiInit).exit(0),
-        _ => Script::new().then(Step::PmiInit).then(Step::Pmi("cmd=nonsense".into(), None)),
+/// Up to three tasks that fail somewhere on their way, and programs that are not there.
+fn with_failing_tasks(mut session: Session, random: &mut Random, n: u32) -> Session {
+    let n_tasks = session.n_tasks();
+    if random.once_in(3) {
+        for _ in 0..random.between(1, 3) {
+            let rank = random_rank(random, n_tasks);
+            let script = failing_script(random, session.has_timeout());
+            session = session.task(rank, script);
+        }
     }
+    if random.once_in(16) {
+        session = session.no_spawn_of(random_rank(random, n_tasks), *random.pick(&ERRNOS));
+    }
+    if random.once_in(16) {
+        session = session.no_program_on(random_agent(random, n), *random.pick(&ERRNOS));
+    }
+    session
 }
 
-fn with_failing_tasks(session: Session, random: &mut Random, n_tasks: u32) -> Session {
-    let session = if random.once_in(6) {
-        session.timeout(Duration::from_millis(random.below(30_000)))
-    } else {
-        session
-    };
-    if !random.once_in(3) {
-        return session;
+/// A task that fails somewhere on its way; it hangs only where something is to end it.
+fn failing_script(random: &mut Random, is_limited: bool) -> Script {
+    let script = random_script(random, false);
+    let script = script.wait(Duration::from_millis(random.below(1_000)));
+    let init = Script::new().then(Step::PmiInit);
+    match random.below(7) {
+        0 => script.exit(u8::try_from(random.between(1, 255)).unwrap_or(1)),
+        1 => script.then(Step::Die(*random.pick(&[Signal::SEGV, Signal::KILL, Signal::TERM]))),
+        2 => init.then(Step::Abort(*random.pick(&[7, 0, -1, 256]))),
+        3 => init.exit(0),
+        4 => init.then(Step::PutCard).then(Step::Fence).exit(*random.pick(&[0, 9])),
+        5 if is_limited => script.then(Step::Hang),
+        _ => init.then(Step::Pmi("cmd=nonsense".into(), None)),
     }
-    let rank = random_rank(random, n_tasks);
-    session.task(rank, failing_script(random))
 }
 
 fn with_bad_shells(mut session: Session, random: &mut Random, n: u32) -> Session {
@@ -150,95 +231,52 @@ fn with_bad_shells(mut session: Session, random: &mut Random, n: u32) -> Session
         return session;
     }
     for _ in 0..random.below(4) {
-        let busy = ShellPlan::Fails(ShellFailureKind::Busy);
-        let plan = match random.below(12) {
-            0 => ShellPlan::Fails(ShellFailureKind::Refused),
-            1 => ShellPlan::NotRun(2),
-            2 => ShellPlan::Hangs,
-            3 => ShellPlan::EndsEarly,
-            4 => ShellPlan::Mute,
-            5 | 6 => ShellPlan::Slow(Duration::from_millis(random.below(5_000))),
-            _ => busy,
+        let plans: Vec<ShellPlan> = if random.once_in(4) {
+            (0..random.between(1, 4)).map(|_| random_plan(random)).collect()
+        } else {
+            let plan = random_plan(random);
+            (0..random.between(1, 3)).map(|_| plan).collect()
         };
-        let plans = vec![plan; usize::try_from(random.between(1, 3)).unwrap_or(1)];
         session = session.shell(random_agent(random, n), &plans);
     }
     session
 }
 
-fn with_faults(mut session: Session, random: &mut Random, n: u32, n_tasks: u32) -> Session {
-    let faults: Vec<Fault> =
-        (0..random.below(4)).map(|_| random_fault(random, n, n_tasks)).collect();
-    // While the user has stopped the front end, silence tells nothing.
-    let stops = faults.contains(&Fault::UserSignal(Signal::TSTP));
-    let cuts = faults.iter().any(never_heals);
-    let step = random.below(FAULT_STEP_MAX);
-    let are_at_once = random.once_in(4);
-    for fault in faults {
-        let when = match random.below(4) {
-            _ if are_at_once => When::Step(step),
-            0 => When::At(Duration::from_millis(random.below(20_000))),
-            _ => When::Step(random.below(FAULT_STEP_MAX)),
-        };
-        // No one can end an agent that hangs on a host that nobody reaches any more.
-        let hushes = stops && matches!(fault, Fault::Hush(_) | Fault::HalfOpen(..));
-        let is_out_of_reach = hushes || (stops || cuts) && matches!(fault, Fault::Hang(_));
-        if !is_out_of_reach {
-            session = session.fault(when, fault);
-        }
-    }
-    session
-}
-
-fn never_heals(fault: &Fault) -> bool {
-    matches!(fault, Fault::Cut(_) | Fault::Hush(_) | Fault::HalfLost(..) | Fault::HalfOpen(..))
-}
-
-fn random_fault(random: &mut Random, n: u32, n_tasks: u32) -> Fault {
-    let agent = random_agent(random, n);
-    let rank = random_rank(random, n_tasks);
-    let seconds = |random: &mut Random, max: u64| Duration::from_millis(random.below(max * 1_000));
-    match random.below(25) {
-        0 | 1 => Fault::Crash(agent),
-        2 => Fault::Crash(AgentId::HEAD),
-        3 => Fault::KillKeeper(agent),
-        4 => Fault::KillShell(agent),
-        5 => Fault::KillTask(rank),
-        6 => Fault::Cut(agent),
-        7 => Fault::Pause(agent, seconds(random, 20)),
-        8 => Fault::UserSignal(*random.pick(&[Signal::INT, Signal::TERM, Signal::USR1])),
-        9 => Fault::UserSignal(Signal::TSTP),
-        10 => Fault::Hush(agent),
-        11 => Fault::Hang(agent),
-        12 | 13 => Fault::CutFor(agent, seconds(random, 25)),
-        14 | 15 => Fault::Partition(random_side(random, n), seconds(random, 25)),
-        16 => Fault::HalfLost(agent, *random.pick(&[Way::Up, Way::Down])),
-        24 => Fault::HalfOpen(agent, *random.pick(&[Way::Up, Way::Down])),
-        17 => Fault::SlowLink(agent, Duration::from_millis(random.below(200))),
-        18 | 19 => {
-            Fault::Twin(agent, *random.pick(&[TwinOf::Newest, TwinOf::Earlier, TwinOf::Mute]))
-        }
-        20 => Fault::Slow(agent, Duration::from_millis(random.below(50))),
-        21 => Fault::HangShell(agent),
-        22 => Fault::HangTask(rank, seconds(random, 60)),
-        _ => Fault::CloseOutput(Stream::Stdout),
+/// How one run of a shell goes wrong; most often in a way that is worth another try.
+fn random_plan(random: &mut Random) -> ShellPlan {
+    const KINDS: [ShellFailureKind; 8] = [
+        ShellFailureKind::Refused,
+        ShellFailureKind::Unreachable,
+        ShellFailureKind::UnknownHost,
+        ShellFailureKind::Auth,
+        ShellFailureKind::HostKey,
+        ShellFailureKind::NoBinary,
+        ShellFailureKind::NotExecutable,
+        ShellFailureKind::Other,
+    ];
+    match random.below(12) {
+        0 | 1 => ShellPlan::Fails(*random.pick(&KINDS)),
+        2 => ShellPlan::NotRun(2),
+        3 => ShellPlan::Hangs,
+        4 => ShellPlan::EndsEarly,
+        5 => ShellPlan::Mute,
+        6 | 7 => ShellPlan::Slow(Duration::from_millis(random.below(5_000))),
+        _ => ShellPlan::Fails(ShellFailureKind::Busy),
     }
 }
 
-/// A range of agents, sometimes with the head: one side of a partition.
-fn random_side(random: &mut Random, n: u32) -> IdSet {
-    let (one, other) = (random_agent(random, n), random_agent(random, n));
-    let mut side = IdSet::range(one.0.min(other.0), one.0.max(other.0));
-    if random.once_in(4) {
-        side.insert(AgentId::HEAD.0);
-    }
-    side
+pub(crate) fn random_agent(random: &mut Random, n: u32) -> AgentId {
+    AgentId(random_number(random, 1, n))
 }
 
-fn random_agent(random: &mut Random, n: u32) -> AgentId {
-    AgentId(u32::try_from(random.between(1, u64::from(n))).unwrap_or(1))
+pub(crate) fn random_rank(random: &mut Random, n_tasks: u32) -> Rank {
+    Rank(random_number(random, 0, n_tasks - 1))
 }
 
-fn random_rank(random: &mut Random, n_tasks: u32) -> Rank {
-    Rank(u32::try_from(random.below(u64::from(n_tasks))).unwrap_or(0))
+fn random_number(random: &mut Random, low: u32, high: u32) -> u32 {
+    u32::try_from(random.between(low.into(), high.into())).unwrap_or(low)
+}
+
+fn position(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

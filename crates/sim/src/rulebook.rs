@@ -78,9 +78,7 @@ impl Rulebook {
         event: &Event,
         truth: impl Fn(AgentId) -> Truth,
     ) -> Option<String> {
-        // What is due at the same time may be what this tells of.
-        let is_timed = matches!(event, Event::Stopping(_) | Event::Over);
-        self.on_time(if is_timed { now + TICK } else { now });
+        self.on_time(now);
         match event {
             Event::AgentsJoined(agents) => self.on_joined(agents, truth),
             Event::StartFailed(failure) => {
@@ -139,6 +137,11 @@ impl Rulebook {
         (!may).then(|| "a task was launched before all had joined".to_owned())
     }
 
+    /// The head looks at its clock: what is due now comes before all else that happens now.
+    pub(crate) fn on_wake(&mut self, now: Time) {
+        self.on_time(now + TICK);
+    }
+
     /// The user sends a signal to the front end.
     pub(crate) fn on_user_signal(&mut self, now: Time, signal: Signal) {
         self.on_time(now);
@@ -184,7 +187,7 @@ impl Rulebook {
 
     /// The head has ended with this status.
     pub(crate) fn on_exit(&mut self, now: Time, code: u8, is_orderly: bool) -> Option<String> {
-        self.on_time(now + TICK);
+        self.on_time(now);
         let expected = self.status.unwrap_or(if is_orderly { 0 } else { INTERNAL });
         (!self.is_late && code != expected)
             .then(|| format!("exit status {code}, but by the rule it is {expected}"))

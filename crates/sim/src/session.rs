@@ -16,7 +16,7 @@ use crate::log::Log;
 use crate::report::{Failure, Report};
 use crate::rulebook::Rulebook;
 use crate::script::Script;
-use crate::shell::HUNG_MAX;
+use crate::shell::{HUNG_MAX, WELCOME_TIMEOUT};
 use crate::world::World;
 
 /// A session to simulate: `Session::of(64).tree("kary:8").tasks(4).script(Script::mpi()).run()`.
@@ -31,6 +31,8 @@ pub struct Session {
     pub(crate) seed: u64,
     pub(crate) faults: Vec<(When, Fault)>,
     pub(crate) input_bytes: u64,
+    /// The task that gets it.
+    reader: Rank,
     /// Tasks that fail do not end the others.
     pub(crate) goes_on: bool,
     /// Every message is encoded and decoded on its way.
@@ -54,6 +56,7 @@ pub struct Session {
     spec: SessionSpec,
     grace: Duration,
     join_timeout: Option<Duration>,
+    pub(crate) children_max: u32,
     timeout: Option<Duration>,
 }
 
@@ -76,6 +79,7 @@ impl Session {
             seed: 0,
             faults: Vec::new(),
             input_bytes: 0,
+            reader: Rank(0),
             encodes: false,
             time_max: Duration::from_secs(600),
             orphan_time_max: Duration::from_secs(2),
@@ -101,6 +105,7 @@ impl Session {
             goes_on: false,
             grace: Duration::from_secs(1),
             join_timeout: None,
+            children_max: u32::MAX,
             timeout: None,
         }
     }
@@ -210,6 +215,12 @@ impl Session {
         Session { seed, ..self }
     }
 
+    /// The task that gets the user's input, where it is not task 0.
+    #[must_use]
+    pub fn reader(self, reader: Rank) -> Session {
+        Session { reader, ..self }
+    }
+
     /// The user has so many bytes of standard input; task 0 gets them.
     #[must_use]
     pub fn input(self, input_bytes: u64) -> Session {
@@ -238,6 +249,12 @@ impl Session {
     #[must_use]
     pub fn join_timeout(self, time: Duration) -> Session {
         Session { join_timeout: Some(time), ..self }
+    }
+
+    /// How many children an agent's limits allow in an adaptive tree.
+    #[must_use]
+    pub fn children_max(self, children_max: u32) -> Session {
+        Session { children_max, ..self }
     }
 
     /// How long the job may run.
@@ -327,13 +344,15 @@ impl Session {
     pub(crate) fn orphan_time(&self) -> Duration {
         let is_stop = |fault: &Fault| *fault == Fault::UserSignal(Signal::TSTP);
         let stops = self.faults.iter().any(|(_, fault)| is_stop(fault));
+        // Before its welcome an agent has no other limit.
+        let link_timeout = self.link_timeout().max(WELCOME_TIMEOUT);
         let silence = |fault: &Fault| match *fault {
-            Fault::Cut(_) if stops => self.link_timeout().max(HOST_SILENT_MAX),
-            Fault::Cut(_) => self.link_timeout(),
+            Fault::Cut(_) if stops => link_timeout.max(HOST_SILENT_MAX),
+            Fault::Cut(_) => link_timeout,
             // Where one way is open, a kernel counts from the first thing that it sends.
-            Fault::HalfLost(..) => 2 * self.link_timeout(),
+            Fault::HalfLost(..) => 2 * link_timeout,
             Fault::CutFor(_, time) | Fault::Partition(_, time) => {
-                time.min(HOST_SILENT_MAX) + self.link_timeout().max(HOST_SILENT_MAX)
+                time.min(HOST_SILENT_MAX) + link_timeout.max(HOST_SILENT_MAX)
             }
             Fault::Hush(_) | Fault::HalfOpen(..) => self.silence_max(),
             Fault::Pause(_, time) => self.silence_max() + time,
@@ -388,6 +407,11 @@ impl Session {
         self.gaps.get(&agent).copied()
     }
 
+    /// Whether the job may run for some time only.
+    pub(crate) fn has_timeout(&self) -> bool {
+        self.timeout.is_some()
+    }
+
     pub(crate) fn n_tasks(&self) -> u32 {
         self.tasks.iter().sum()
     }
@@ -414,6 +438,7 @@ impl Session {
             session: self.spec.clone(),
             job: self.job(),
             join_timeout: self.join_timeout,
+            children_max: self.children_max,
             timeout: self.timeout,
             seed: self.seed,
         }
@@ -428,7 +453,7 @@ impl Session {
             map: self.task_map(),
             kvsname: "kvs_0".into(),
             universe_size: None,
-            stdin: (self.input_bytes > 0).then_some(Rank(0)),
+            stdin: (self.input_bytes > 0).then_some(self.reader),
             stop_on_failure: !self.goes_on,
             grace_ms: u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX),
         }

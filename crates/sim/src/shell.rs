@@ -11,6 +11,9 @@ use crate::process::ProcessId;
 /// How long an agent may outlive its shell before its keeper kills it.
 pub(crate) const HUNG_MAX: Duration = Duration::from_secs(6);
 
+/// How long an agent waits for its parent's welcome.
+pub(crate) const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A shell's index in the world.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct ShellId(pub(crate) usize);

@@ -159,7 +159,8 @@ impl Task {
 
     /// Whether `signal` ends it.
     pub(crate) fn dies_of(&self, signal: Signal) -> bool {
-        let ends = [Signal::HUP, Signal::INT, Signal::USR1, Signal::USR2, Signal::TERM];
+        let ends =
+            [Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::TERM];
         signal == Signal::KILL || (ends.contains(&signal) && !self.ignores_term)
     }
 

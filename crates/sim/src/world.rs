@@ -292,8 +292,8 @@ impl World<'_> {
         if !process.is_running() {
             return;
         }
-        if process.paused_until > self.now {
-            return self.queue.push(process.paused_until, Happening::Input(id, input));
+        if process.resumes_at(self.now) > self.now {
+            return self.queue.push(process.resumes_at(self.now), Happening::Input(id, input));
         }
         self.note_input(id, &input);
         if id == ProcessId::HEAD {
@@ -308,8 +308,8 @@ impl World<'_> {
         if !process.is_running() {
             return;
         }
-        if process.paused_until > self.now {
-            return self.queue.push(process.paused_until, Happening::Wake(id));
+        if process.resumes_at(self.now) > self.now {
+            return self.queue.push(process.resumes_at(self.now), Happening::Wake(id));
         }
         process.armed = None;
         if process.engine.poll_timeout().is_some_and(|time| time <= self.now) {
@@ -318,6 +318,9 @@ impl World<'_> {
             if process.wakes > WAKES_MAX {
                 let agent = process.agent;
                 return self.checker.violate(format!("the timer of agent {agent} stands still"));
+            }
+            if id == ProcessId::HEAD {
+                self.rulebook.on_wake(self.now);
             }
             process.engine.on_time(self.now);
             log!(self, "agent {} wakes", self.processes[id.0].agent);

@@ -116,6 +116,20 @@ fn nobody_has_more_children_than_the_default_tree_allows() {
 }
 
 #[test]
+fn an_agent_whose_limits_allow_few_children_has_no_more_and_all_are_started() {
+    for (n, children_max) in [(40, 1), (40, 2), (40, 8), (300, 3), (300, 0)] {
+        for session in [session(n), session(n).blind()] {
+            // All would be the head's children, were it not for the limit.
+            let session = session.shells_take(Duration::from_secs(1), Duration::from_millis(1));
+            let report = session.children_max(children_max).run();
+            assert_eq!(report.code, Some(0), "{children_max} of {n}");
+            let children = report.links_max - 1;
+            assert!(children as u32 <= children_max.max(1), "{children}, not {children_max}");
+        }
+    }
+}
+
+#[test]
 fn nobody_has_more_starts_in_flight_than_its_window() {
     let report = session(5).spec(|spec| spec.window = 1).run();
     // Two come up after two levels, then two more at once, then the last.

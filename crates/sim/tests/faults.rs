@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use engine::HOST_SILENT_MAX;
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, Time};
+use proto::Event;
 use sim::{Fault, Report, Script, Session, Step, TwinOf, Way, When};
 use wire::LossCause;
 
@@ -56,6 +57,14 @@ fn a_cut_link_at_any_step_ends_the_session() {
 }
 
 #[test]
+fn an_agent_that_is_cut_off_before_its_welcome_ends_when_it_has_waited_long_enough() {
+    let session = session().spec(|spec| spec.link_timeout_ms = 1_000);
+    for agent in 1..=N {
+        at_every_step_of(&session, Fault::Cut(AgentId(agent)), CUT_SECONDS, names(agent));
+    }
+}
+
+#[test]
 fn a_link_that_falls_silent_at_any_step_ends_the_session() {
     for agent in [1, 2, 3] {
         at_every_step(Fault::Hush(AgentId(agent)), HUSH_SECONDS, names(agent));
@@ -70,6 +79,56 @@ fn a_link_that_falls_silent_before_the_first_ping_is_answered_ends_the_session_t
     });
     for agent in [1, 3] {
         at_every_step_of(&session, Fault::Hush(AgentId(agent)), HUSH_SECONDS, names(agent));
+    }
+}
+
+#[test]
+fn an_agent_that_says_nothing_more_from_any_moment_on_is_lost_in_any_tree() {
+    for (tree, n) in trees_and_sizes() {
+        let session = Session::of(n).tree(tree).script(Script::new().wait(RUN));
+        let steps = session.run().steps;
+        for agent in (1..=n).map(AgentId) {
+            for (step, fault) in
+                (0..steps).zip([Fault::Hush(agent), Fault::Hang(agent)].iter().cycle())
+            {
+                let session = session.clone().fault(When::Step(step), fault.clone());
+                let limit = RUN + PINGS * (n + 4) + ORPHANS;
+                let report = session.ends_within(limit).try_run().unwrap_or_else(|failure| {
+                    panic!("{failure}\n{fault:?} after step {step} of {n} in a {tree} tree")
+                });
+                let is_named = report.outcome.losses.iter().any(|loss| loss.agent == agent)
+                    || report.outcome.start_failures.iter().any(|it| it.agents.contains(agent.0));
+                assert!(is_named || report.code == Some(0), "{:?}", report.outcome);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_job_is_not_told_as_done_while_tasks_run_on_an_agent_that_is_left_behind() {
+    let at = When::At(Duration::from_secs(20));
+    let endless = Script::new().then(Step::IgnoreTerm).wait(10 * RUN);
+    for (tree, n) in trees_and_sizes() {
+        let mut left_behind = 0;
+        for cut_off in (1..=n).map(AgentId) {
+            // The others are slow to hear that the job is killed, and find out too late who is gone.
+            let others = (1..=n).map(AgentId).filter(|&agent| agent != cut_off);
+            let slow = others.map(|agent| Fault::Pause(agent, Duration::from_secs(2)));
+            let kill = [Fault::Cut(cut_off), INTERRUPT, INTERRUPT];
+            let session = Session::of(n).tree(tree).script(endless.clone());
+            let faults = slow.chain(kill);
+            let session = faults.fold(session, |session, fault| session.fault(at, fault));
+            let report = session.run();
+            let outcome = &report.outcome;
+            assert!(outcome.incomplete.contains(cut_off.0), "{outcome:?}");
+            if !outcome.losses.iter().any(|loss| loss.agents.contains(cut_off.0)) {
+                left_behind += 1;
+                let is_done = |event: &Event| matches!(event, Event::JobDone(_));
+                assert_eq!(report.time_of(is_done), None, "{cut_off} of {n} in a {tree} tree");
+            }
+        }
+        let is_deep = n > 1 && ["chain", "kary:2", "binomial", "two-level"].contains(&tree);
+        assert!(left_behind > 0 || !is_deep, "of {n} in a {tree} tree");
     }
 }
 
@@ -237,6 +296,16 @@ fn a_front_end_that_is_stopped_for_long_loses_nobody() {
 }
 
 #[test]
+fn a_host_that_hangs_is_told_of_though_the_front_end_was_stopped_meanwhile() {
+    let session = Session::of(N).tree("flat").shell(AgentId(3), &[sim::ShellPlan::Hangs; 2]);
+    let stop = When::At(Duration::from_secs(5));
+    let report = session.fault(stop, Fault::UserSignal(Signal::TSTP)).run();
+    assert_eq!(report.code, Some(engine::exit_code::NOT_STARTED));
+    // Thirty seconds that it was stopped, and thirty that a start has.
+    assert!(report.empty_at < Time::ZERO + Duration::from_secs(64), "{:?}", report.empty_at);
+}
+
+#[test]
 fn a_short_pause_does_not_wake_an_agent_that_hangs() {
     for agent in 1..=N {
         let (hang, pause) =
@@ -247,6 +316,22 @@ fn a_short_pause_does_not_wake_an_agent_that_hangs() {
         let outcome = session.fault(When::At(Duration::from_secs(6)), pause).run().outcome;
         assert_eq!(outcome.losses[0].agent, AgentId(agent), "{outcome:?}");
         assert!(matches!(outcome.losses[0].cause, LossCause::Silent(_)), "{outcome:?}");
+    }
+}
+
+#[test]
+fn what_reaches_a_process_during_two_pauses_stays_in_order() {
+    let at = |ms| When::At(Duration::from_millis(ms));
+    let writes = Script::new().output(100).wait(Duration::from_millis(700));
+    let script = writes.output(100).wait(Duration::from_millis(700)).output(100);
+    for agent in [0, 1] {
+        for first in (0..2_000).step_by(50) {
+            let pause = |ms| Fault::Pause(AgentId(agent), Duration::from_millis(ms));
+            let session = Session::of(4).tree("chain").script(script.clone());
+            let session = session.fault(at(first), pause(1_000));
+            let report = session.fault(at(first + 400), pause(1_500)).run();
+            assert_eq!(report.code, Some(0), "{:?}", report.outcome);
+        }
     }
 }
 
@@ -282,6 +367,20 @@ fn a_job_that_is_ended_loses_nobody_and_no_output_when_all_agents_answer() {
     assert_eq!(report.code, Some(3));
     assert!(report.outcome.losses.is_empty() && report.outcome.incomplete.is_empty());
 }
+
+/// Trees of every kind, small ones and one with some depth.
+fn trees_and_sizes() -> impl Iterator<Item = (&'static str, u32)> {
+    let trees = ["flat", "chain", "kary:2", "binomial", "two-level", "greedy", "adaptive"];
+    trees.into_iter().flat_map(|tree| [1, 5].map(|n| (tree, n)))
+}
+
+const INTERRUPT: Fault = Fault::UserSignal(Signal::INT);
+
+/// How long tasks run where they do nothing.
+const RUN: Duration = Duration::from_secs(30);
+
+/// Three pings of a parent of no child may stay away; each child makes them so much slower.
+const PINGS: Duration = Duration::from_secs(3);
 
 /// When the front end is stopped.
 const STOP: Duration = Duration::from_secs(5);

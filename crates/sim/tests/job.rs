@@ -89,6 +89,34 @@ fn standard_input_reaches_task_0_whatever_its_size() {
 }
 
 #[test]
+fn what_happens_at_the_very_moment_of_a_time_limit_comes_after_it() {
+    for ms in [150, 1_742, 5_000] {
+        let limit = Duration::from_millis(ms);
+        let session = Session::of(3).script(Script::new().wait(10 * limit)).timeout(limit);
+        let closed = Fault::CloseOutput(Stream::Stdout);
+        let report = session.fault(When::At(limit), closed).grace(Duration::ZERO).run();
+        let statuses = [engine::exit_code::TIMED_OUT, engine::exit_code::OUTPUT_CLOSED];
+        assert!(report.code.is_some_and(|code| statuses.contains(&code)), "{:?}", report.code);
+    }
+}
+
+#[test]
+fn standard_input_reaches_any_task_of_a_node_whichever_is_created_when() {
+    for tasks in [1, 16, 17, 40] {
+        for reader in [0, 15, 16, 39].into_iter().filter(|&reader| reader < tasks) {
+            for bytes in [1, 1_000, 500_000] {
+                let session =
+                    Session::of(2).tasks(tasks).script(Script::new().then(Step::ReadStdin));
+                for rank in [reader, tasks + reader] {
+                    let report = session.clone().reader(Rank(rank)).input(bytes).run();
+                    assert_eq!(report.input_bytes, bytes, "rank {rank} of {tasks} on each node");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_task_that_does_not_read_its_input_does_not_keep_the_job() {
     let report = Session::of(3).script(Script::new().exit(0)).input(3_000_000).run();
     assert_eq!(report.code, Some(0));

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// The bound that `docs/simulator.md` states.
-const BYTES_PER_AGENT_MAX: u64 = 8_000;
+const BYTES_PER_AGENT_MAX: u64 = 7_500;
 
 /// What every agent needs to find one card, beside the card itself, with what a hash table keeps free.
 const BYTES_PER_CARD_MAX: u64 = 25;

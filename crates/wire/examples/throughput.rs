@@ -34,7 +34,7 @@ fn time_handshake() {
     println!("handshake, both sides: {:.3} ms", secs * 1e3);
 }
 
-/// Sends output in pieces of `piece_bytes` and reads it back as a driver with one read buffer does.
+/// Sends output in pieces of `piece_bytes` and reads it back as a driver does.
 fn time_link(piece_bytes: usize) {
     let (mut child, mut parent) = handshake();
     let message = output(piece_bytes);

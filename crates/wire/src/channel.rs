@@ -7,11 +7,10 @@
 //! cut into records without regard to frames: many small ones share a record, a long one has
 //! several.
 //!
-//! Sealing costs the cipher, opening one copy and the cipher (see `crate::cipher`).
+//! Both ways cost the cipher (see `crate::cipher`) and no copy.
 
 use alloc::vec::Vec;
 
-use bytes::BytesMut;
 use model::AgentId;
 
 use crate::cipher::{RecordKey, TAG_BYTES};
@@ -251,13 +250,10 @@ impl Channel {
         }
     }
 
-    /// Decrypts one record's ciphertext to the end of `plain`, which an error leaves unchanged.
-    pub fn open(&mut self, sealed: &[u8], plain: &mut BytesMut) -> Result<(), ChannelError> {
-        let start = plain.len();
-        plain.extend_from_slice(sealed);
-        let opened = self.receiving.open(&mut plain[start..]);
-        plain.truncate(start + opened.unwrap_or(0));
-        opened.map(|_| ()).ok_or(ChannelError::Garbled)
+    /// Decrypts to the front of `bytes` the one record's ciphertext that they hold from `at` on.
+    /// Returns how many bytes of plaintext there are.
+    pub(crate) fn open(&mut self, bytes: &mut [u8], at: usize) -> Result<usize, ChannelError> {
+        self.receiving.open(bytes, at).ok_or(ChannelError::Garbled)
     }
 }
 

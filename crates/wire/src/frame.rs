@@ -164,6 +164,8 @@ pub fn encoded_len(message: &Message) -> usize {
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: BytesMut,
+    /// How many bytes of the buffer are frames. What follows is not decrypted yet.
+    plain_bytes: usize,
 }
 
 impl Decoder {
@@ -175,6 +177,7 @@ impl Decoder {
     /// Takes the next bytes of the stream. Call [`Decoder::next_message`] until `None`.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
+        self.plain_bytes = self.buffer.len();
     }
 
     /// The next message, once all of it is there. After an error the stream is worth nothing.
@@ -183,7 +186,7 @@ impl Decoder {
             self.release_if_empty();
             return Ok(None);
         };
-        if self.buffer.len() < HEADER_BYTES + body_len {
+        if self.plain_bytes < HEADER_BYTES + body_len {
             return Ok(None);
         }
         match kind {
@@ -192,14 +195,15 @@ impl Decoder {
         }
     }
 
-    /// Where the channel decrypts to.
-    pub(crate) fn buffer_mut(&mut self) -> &mut BytesMut {
-        &mut self.buffer
+    /// The buffer, in which the channel decrypts, and how many bytes of it are frames.
+    pub(crate) fn parts_mut(&mut self) -> (&mut BytesMut, &mut usize) {
+        (&mut self.buffer, &mut self.plain_bytes)
     }
 
     /// The kind and the length of the next frame's body, both within their limits.
     fn header(&self) -> Result<Option<(Kind, usize)>, FrameError> {
-        let Some((&[a, b, c, d, kind], _)) = self.buffer.split_first_chunk() else {
+        let Some((&[a, b, c, d, kind], _)) = self.buffer[..self.plain_bytes].split_first_chunk()
+        else {
             return Ok(None);
         };
         let kind = Kind::from_byte(kind)?;
@@ -212,11 +216,14 @@ impl Decoder {
         let frame_len = HEADER_BYTES + body_len;
         let message = decode_control(&self.buffer[HEADER_BYTES..frame_len])?;
         self.buffer.advance(frame_len);
+        self.plain_bytes -= frame_len;
         Ok(message)
     }
 
     fn next_data(&mut self, kind: DataKind, body_len: usize) -> Message {
-        let mut frame = self.buffer.split_to(HEADER_BYTES + body_len).freeze();
+        let frame_len = HEADER_BYTES + body_len;
+        let mut frame = self.buffer.split_to(frame_len).freeze();
+        self.plain_bytes -= frame_len;
         frame.advance(HEADER_BYTES);
         let (job, rank) = (JobId(frame.get_u32_le()), Rank(frame.get_u32_le()));
         let offset = frame.get_u64_le();

@@ -16,7 +16,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem;
 
-use bytes::BytesMut;
 use model::AgentId;
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
@@ -216,12 +215,12 @@ impl Handshake {
         if self.received.len() < PROOF_BYTES {
             return Ok(State::Doubting { channel, preamble });
         }
-        let proof = self.take(PROOF_BYTES);
-        let (header, sealed) = proof.split_at(RECORD_HEADER_BYTES);
+        let mut proof = self.take(PROOF_BYTES);
+        let (header, sealed) = proof.split_at_mut(RECORD_HEADER_BYTES);
         if header != [TAG_BYTES as u8, 0] {
             return Err(ChannelError::Replayed);
         }
-        channel.open(sealed, &mut BytesMut::new()).map_err(|_| ChannelError::Replayed)?;
+        channel.open(sealed, 0).map_err(|_| ChannelError::Replayed)?;
         self.prove(*channel, preamble.from, preamble.attempt)
     }
 

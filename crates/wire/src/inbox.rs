@@ -1,11 +1,12 @@
 //! The receiving end of a link: raw bytes in, messages out.
 //!
-//! Whole records are decrypted from the driver's read buffer straight into the frame buffer. Only
-//! a record whose end has not come is copied aside. An inbox that waits for nothing holds no
-//! memory, so a head with a thousand idle links pays for none of them; let the links share one
-//! read buffer.
+//! One buffer, into which the driver reads: records are decrypted where they are, moved up by what
+//! their headers and tags take, and long messages are slices of it. So no byte is copied but those
+//! of a record or a frame whose end has not come when the next read needs a new buffer. An inbox
+//! that waits for nothing holds no memory, so a head with a thousand idle links pays for none of
+//! them.
 
-use alloc::vec::Vec;
+use bytes::BytesMut;
 
 use crate::Message;
 use crate::channel::{Channel, ChannelError, RECORD_HEADER_BYTES};
@@ -15,9 +16,10 @@ use crate::frame::{Decoder, FrameError};
 /// Turns what is read from one link into messages.
 #[derive(Debug, Default)]
 pub struct Inbox {
-    /// The beginning of a record whose end has not come.
-    partial: Vec<u8>,
+    /// Its buffer holds frames, a gap, and the beginning of a record whose end has not come.
     decoder: Decoder,
+    /// What headers and tags of opened records leave free between frames and that beginning.
+    gap: usize,
 }
 
 impl Inbox {
@@ -29,57 +31,37 @@ impl Inbox {
     /// Takes bytes as they were read. Then call [`Inbox::next_message`] until `None`; after an
     /// error, close the link.
     pub fn push(&mut self, channel: &mut Channel, bytes: &[u8]) -> Result<(), ChannelError> {
-        // Once, rather than by and by with what is there copied each time.
-        self.decoder.buffer_mut().reserve(self.partial.len() + bytes.len());
-        let rest = self.complete_partial(channel, bytes)?;
-        let rest = self.open_records(channel, rest)?;
-        self.partial.extend_from_slice(rest);
+        self.buffer_mut().extend_from_slice(bytes);
+        self.open_records(channel)
+    }
+
+    /// Where to append what is read; then call [`Inbox::open_records`].
+    pub fn buffer_mut(&mut self) -> &mut BytesMut {
+        self.decoder.parts_mut().0
+    }
+
+    /// Opens all records whose end has come. Then call [`Inbox::next_message`] until `None`; after
+    /// an error, close the link.
+    pub fn open_records(&mut self, channel: &mut Channel) -> Result<(), ChannelError> {
+        let (buffer, plain_bytes) = self.decoder.parts_mut();
+        let mut record_at = *plain_bytes + self.gap;
+        while let Some(len) = record_len(&buffer[record_at..])? {
+            let sealed_at = record_at + RECORD_HEADER_BYTES;
+            let Some(bytes) = buffer.get_mut(*plain_bytes..sealed_at + len) else { break };
+            *plain_bytes += channel.open(bytes, sealed_at - *plain_bytes)?;
+            record_at = sealed_at + len;
+        }
+        self.gap = record_at - *plain_bytes;
+        if record_at == buffer.len() {
+            buffer.truncate(*plain_bytes);
+            self.gap = 0;
+        }
         Ok(())
     }
 
     /// The next message, once all of it is there.
     pub fn next_message(&mut self) -> Result<Option<Message>, FrameError> {
         self.decoder.next_message()
-    }
-
-    /// Adds to the record that was begun what it lacks. Returns what is beyond it.
-    fn complete_partial<'a>(
-        &mut self,
-        channel: &mut Channel,
-        mut bytes: &'a [u8],
-    ) -> Result<&'a [u8], ChannelError> {
-        while !self.partial.is_empty() && !bytes.is_empty() {
-            let wanted = match record_len(&self.partial)? {
-                Some(len) => RECORD_HEADER_BYTES + len,
-                None => RECORD_HEADER_BYTES,
-            };
-            let missing = (wanted - self.partial.len()).min(bytes.len());
-            let (more, rest) = bytes.split_at(missing);
-            self.partial.extend_from_slice(more);
-            bytes = rest;
-            if self.partial.len() == wanted && wanted > RECORD_HEADER_BYTES {
-                let sealed = &self.partial[RECORD_HEADER_BYTES..];
-                channel.open(sealed, self.decoder.buffer_mut())?;
-                self.partial = Vec::new();
-            }
-        }
-        Ok(bytes)
-    }
-
-    /// Opens all whole records of `bytes`. Returns the beginning of the next one.
-    fn open_records<'a>(
-        &mut self,
-        channel: &mut Channel,
-        mut bytes: &'a [u8],
-    ) -> Result<&'a [u8], ChannelError> {
-        while let Some(len) = record_len(bytes)? {
-            let Some((sealed, rest)) = bytes[RECORD_HEADER_BYTES..].split_at_checked(len) else {
-                break;
-            };
-            channel.open(sealed, self.decoder.buffer_mut())?;
-            bytes = rest;
-        }
-        Ok(bytes)
     }
 }
 

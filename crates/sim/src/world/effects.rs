@@ -111,7 +111,12 @@ impl World<'_> {
 
     fn write_task(&mut self, id: ProcessId, rank: Rank, data: &bytes::Bytes) {
         let Some(task) = self.processes[id.0].tasks.get_mut(&rank) else {
-            return self.checker.violate(format!("WriteTask of rank {rank}, which is not there"));
+            // That it could not be created may be on its way.
+            if !self.session.failing_spawns.contains_key(&rank) {
+                let words = format!("WriteTask of rank {rank}, which is not there");
+                self.checker.violate(words);
+            }
+            return;
         };
         self.checker.on_task_input(task.input.given, data);
         task.input.given += data.len() as u64;
@@ -122,6 +127,9 @@ impl World<'_> {
         if let Some(task) = self.processes[id.0].tasks.get_mut(&rank) {
             task.input.ends = true;
             self.go_on_if(id, rank, Wait::Input);
+        } else if !self.session.failing_spawns.contains_key(&rank) {
+            let words = format!("CloseTaskInput of rank {rank}, which is not there");
+            self.checker.violate(words);
         }
     }
 

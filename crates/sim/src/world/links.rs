@@ -101,9 +101,9 @@ impl World<'_> {
         if link.is_closed[end] || !process.is_running() {
             return;
         }
-        if process.paused_until > self.now {
+        if process.resumes_at(self.now) > self.now {
             let again = Happening::Receipt(link_id, end, message);
-            return self.queue.push(process.paused_until, again);
+            return self.queue.push(process.resumes_at(self.now), again);
         }
         self.note_arrival(link_id, id, &message);
         self.tell(id, Input::Message { link: link_id, message });
@@ -238,7 +238,7 @@ impl World<'_> {
         if link.is_closed[end] || !process.is_running() {
             return;
         }
-        let free_at = process.paused_until.max(process.busy_until);
+        let free_at = process.resumes_at(self.now).max(process.busy_until);
         if free_at > self.now {
             return self.queue.push(free_at, again(link_id, end));
         }

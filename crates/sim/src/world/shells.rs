@@ -10,7 +10,7 @@ use super::{Happening, LOCAL_TIME, ShellEnd, World};
 use crate::calibration::Cpu;
 use crate::fault::ShellPlan;
 use crate::process::{End, Process, ProcessId};
-use crate::shell::{HUNG_MAX, Shell, ShellId};
+use crate::shell::{HUNG_MAX, Shell, ShellId, WELCOME_TIMEOUT};
 
 /// How long a system call takes to find that nobody answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -20,9 +20,6 @@ const CALL_AGAIN: Duration = Duration::from_secs(1);
 
 /// With what ssh ends when a signal ended what it ran.
 const SSH_FAILED: u8 = 255;
-
-/// How long an agent waits for its parent's welcome.
-const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl World<'_> {
     pub(super) fn start(&mut self, id: ProcessId, start: &Start) {
@@ -146,6 +143,7 @@ impl World<'_> {
             attempt: shell.attempt,
             pid: u32::try_from(process.0).unwrap_or(u32::MAX),
             seed: self.session.seed ^ u64::from(agent.0),
+            children_max: self.session.children_max,
             welcome_timeout: WELCOME_TIMEOUT,
         }
     }

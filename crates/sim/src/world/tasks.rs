@@ -137,8 +137,10 @@ impl World<'_> {
 
     pub(super) fn read_task(&mut self, id: ProcessId, rank: Rank, stream: Stream) {
         let process = &mut self.processes[id.0];
-        if process.paused_until > self.now {
-            return self.queue.push(process.paused_until, Happening::ReadTask(id, rank, stream));
+        if process.resumes_at(self.now) > self.now {
+            return self
+                .queue
+                .push(process.resumes_at(self.now), Happening::ReadTask(id, rank, stream));
         }
         let is_read = process.is_running() && !process.ignores_tasks;
         let Some(task) = process.tasks.get_mut(&rank) else { return };

@@ -1,0 +1,236 @@
+//! What an ELF file says of the machine and the loader that it needs: its header, and the one entry
+//! of its program headers that names the loader (gABI, chapters 4 and 5).
+//!
+//! Read to explain why `execve` refuses a file, which it says in two numbers. A crate that knows the
+//! whole format would be more code than what is read here: a few fields at fixed places. All of them
+//! are the file's own claims, so each read is bounded, and what makes no sense is no ELF file.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// `PT_INTERP`: the program header of the loader's path.
+const PT_INTERP: u64 = 3;
+
+/// The kernel takes no longer path.
+const LOADER_BYTES_MAX: u64 = 4096;
+
+/// Nor more program headers.
+const TABLE_BYTES_MAX: u64 = 1 << 16;
+
+const EM_386: u16 = 3;
+const EM_ARM: u16 = 40;
+const EM_X86_64: u16 = 62;
+const EM_AARCH64: u16 = 183;
+
+/// What there is to know of an executable.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Elf {
+    machine: u16,
+    is_64: bool,
+    is_little: bool,
+    /// The program that loads it; `None` when it is linked statically.
+    pub(crate) loader: Option<PathBuf>,
+}
+
+impl Elf {
+    /// Reads what `path` says. `None` if it is no ELF file, or cannot be read.
+    pub(crate) fn read(path: &Path) -> Option<Elf> {
+        let file = File::open(path).ok()?;
+        let mut front = [0; 64];
+        let length = read_up_to(&file, &mut front).ok()?;
+        let header = Header::of(&front[..length])?;
+        Some(Elf {
+            machine: header.machine,
+            is_64: header.is_64,
+            is_little: header.is_little,
+            loader: header.loader(&file),
+        })
+    }
+
+    /// Whether it is for such a machine as this program is for, or its smaller sibling.
+    pub(crate) fn may_run_here(&self) -> bool {
+        let here = std::env::consts::ARCH;
+        match self.machine {
+            EM_386 => matches!(here, "x86" | "x86_64"),
+            EM_ARM => matches!(here, "arm" | "aarch64"),
+            EM_X86_64 => here == "x86_64",
+            EM_AARCH64 => here == "aarch64",
+            _ => false,
+        }
+    }
+
+    /// The machine that it is for, as `uname -m` calls those that are common.
+    pub(crate) fn machine(&self) -> String {
+        let name = match (self.machine, self.is_64, self.is_little) {
+            (EM_386, ..) => "i386",
+            (8, ..) => "mips",
+            (20, ..) => "ppc",
+            (21, _, false) => "ppc64",
+            (21, _, true) => "ppc64le",
+            (22, ..) => "s390x",
+            (EM_ARM, ..) => "arm",
+            (EM_X86_64, true, _) => "x86_64",
+            (EM_X86_64, false, _) => "x32",
+            (EM_AARCH64, ..) => "aarch64",
+            (243, false, _) => "riscv32",
+            (243, true, _) => "riscv64",
+            (258, ..) => "loongarch64",
+            (other, ..) => return format!("machine {other}"),
+        };
+        name.to_owned()
+    }
+}
+
+/// The fields of an ELF header that matter here.
+struct Header {
+    is_64: bool,
+    is_little: bool,
+    machine: u16,
+    /// Where the program headers are, how long each is, and how many there are.
+    table: u64,
+    entry_bytes: u64,
+    entries: u64,
+}
+
+impl Header {
+    fn of(bytes: &[u8]) -> Option<Header> {
+        let is_64 = match bytes.strip_prefix(b"\x7fELF")?.first()? {
+            1 => false,
+            2 => true,
+            _ => return None,
+        };
+        let is_little = *bytes.get(5)? == 1;
+        let number = |at, wide: bool| number(bytes, at, if wide { 8 } else { 4 }, is_little);
+        let short = |at| self::number(bytes, at, 2, is_little);
+        let at = |narrow, wide| if is_64 { wide } else { narrow };
+        Some(Header {
+            is_64,
+            is_little,
+            machine: u16::try_from(short(18)?).ok()?,
+            table: number(at(28, 32), is_64)?,
+            entry_bytes: short(at(42, 54))?,
+            entries: short(at(44, 56))?,
+        })
+    }
+
+    fn loader(&self, file: &File) -> Option<PathBuf> {
+        let entries = self.entries.min(TABLE_BYTES_MAX / self.entry_bytes.max(1));
+        (0..entries).find_map(|index| self.loader_in(file, index))
+    }
+
+    /// The loader's path, if the program header of this index names one.
+    fn loader_in(&self, file: &File, index: u64) -> Option<PathBuf> {
+        let mut entry = [0; 56];
+        let entry = if self.is_64 { &mut entry[..] } else { &mut entry[..32] };
+        if self.entry_bytes != entry.len() as u64 {
+            return None;
+        }
+        let at = self.table.checked_add(index * self.entry_bytes)?;
+        file.read_exact_at(entry, at).ok()?;
+        if number(entry, 0, 4, self.is_little)? != PT_INTERP {
+            return None;
+        }
+        let (offset, length) = match self.is_64 {
+            false => (number(entry, 4, 4, self.is_little)?, number(entry, 16, 4, self.is_little)?),
+            true => (number(entry, 8, 8, self.is_little)?, number(entry, 32, 8, self.is_little)?),
+        };
+        let mut path = vec![0; usize::try_from(length.min(LOADER_BYTES_MAX)).ok()?];
+        file.read_exact_at(&mut path, offset).ok()?;
+        let path = path.strip_suffix(&[0])?.split(|byte| *byte == 0).next()?;
+        (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(path)))
+    }
+}
+
+/// A number of `width` bytes.
+fn number(bytes: &[u8], at: usize, width: usize, is_little: bool) -> Option<u64> {
+    let bytes = bytes.get(at..)?.get(..width)?;
+    let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+    Some(match is_little {
+        true => bytes.iter().rev().fold(0, add),
+        false => bytes.iter().fold(0, add),
+    })
+}
+
+fn read_up_to(file: &File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read_at(&mut buffer[length..], length as u64)? {
+            0 => break,
+            bytes => length += bytes,
+        }
+    }
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of 64 bits that begins with a header, one program header, and the loader's path.
+    fn executable(machine: u16, loader: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 120];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[18..20].copy_from_slice(&machine.to_le_bytes());
+        bytes[32] = 64;
+        bytes[54] = 56;
+        bytes[56] = 1;
+        bytes[64] = 3;
+        bytes[72] = 120;
+        bytes[96..104].copy_from_slice(&(loader.len() as u64).to_le_bytes());
+        [bytes, loader.to_vec()].concat()
+    }
+
+    fn read(bytes: &[u8]) -> Option<Elf> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, bytes).unwrap();
+        Elf::read(file.path())
+    }
+
+    #[test]
+    fn this_program_is_for_this_machine() {
+        let elf = Elf::read(Path::new("/proc/self/exe")).unwrap();
+        assert!(elf.may_run_here());
+        assert_eq!(elf.machine(), std::env::consts::ARCH);
+    }
+
+    #[test]
+    fn the_machine_and_the_loader_are_found() {
+        let elf = read(&executable(183, b"/lib/ld-linux-aarch64.so.1\0")).unwrap();
+        assert_eq!(elf.machine(), "aarch64");
+        assert_eq!(elf.loader, Some("/lib/ld-linux-aarch64.so.1".into()));
+        assert_eq!(read(&executable(4711, b"/l\0")).unwrap().machine(), "machine 4711");
+    }
+
+    #[test]
+    fn fields_of_32_bits_and_of_the_other_byte_order_are_read() {
+        let mut bytes = vec![0; 84];
+        bytes[..6].copy_from_slice(b"\x7fELF\x01\x02");
+        bytes[19] = 20;
+        bytes[31] = 52;
+        bytes[43] = 32;
+        bytes[45] = 1;
+        bytes[55] = 3;
+        bytes[59] = 84;
+        bytes[71] = 4;
+        let elf = read(&[bytes, b"/ld\0".to_vec()].concat()).unwrap();
+        assert_eq!((elf.machine(), elf.loader), ("ppc".to_owned(), Some("/ld".into())));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_or_damaged_anywhere_is_no_trouble() {
+        let whole = executable(62, b"/lib64/ld.so\0");
+        assert!(read(&whole).unwrap().loader.is_some());
+        for length in 0..whole.len() {
+            assert_eq!(read(&whole[..length]).and_then(|elf| elf.loader), None, "{length}");
+        }
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] = 0xff;
+            read(&damaged);
+        }
+    }
+}
