@@ -213,7 +213,8 @@ fn summary(measured: &Measured, calibration: &Calibration) -> String {
     text
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The middle one, the upper of two.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }

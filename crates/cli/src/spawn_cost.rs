@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use os::{Clock, Interest, Poller, SpawnSpec};
 
+use crate::calibrate::median;
+
 /// How often it is run.
 const RUNS: usize = 50;
 
@@ -37,8 +39,8 @@ impl SpawnCost {
         let runs: Option<Vec<SpawnCost>> = (0..RUNS).map(|_| run_once(&program).ok()).collect();
         let runs = runs?;
         Some(SpawnCost {
-            spawn_us: median(runs.iter().map(|run| run.spawn_us))?,
-            exec_us: median(runs.iter().map(|run| run.exec_us))?,
+            spawn_us: median(runs.iter().map(|run| run.spawn_us).collect())?,
+            exec_us: median(runs.iter().map(|run| run.exec_us).collect())?,
         })
     }
 }
@@ -62,12 +64,6 @@ fn run_once(program: &CString) -> io::Result<SpawnCost> {
 
 fn us(ns: u64) -> f64 {
     Duration::from_nanos(ns).as_secs_f64() * 1e6
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]
