@@ -24,6 +24,10 @@ use model::{IdSet, Tree};
 /// Most of it are pages of the program and its libraries.
 const HEAD: u64 = if IS_STATIC { 3_900_000 } else { 8_300_000 };
 const AGENT: u64 = if IS_STATIC { 2_900_000 } else { 6_600_000 };
+
+/// What of an agent and its keeper no other process of the machine shares.
+pub(crate) const AGENT_PRIVATE: u64 = 1_000_000;
+
 /// The build that is shipped; tests run another.
 const IS_STATIC: bool = cfg!(target_feature = "crt-static");
 

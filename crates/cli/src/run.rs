@@ -102,6 +102,7 @@ fn show_map(layout: &Layout) -> u8 {
 fn refuse(error: &SetupError) -> u8 {
     let hint = match error {
         SetupError::Placement(error) => error.hint(),
+        SetupError::TooManyHere { .. } => Some("give fewer hosts, or reach them with ssh"),
         SetupError::Alloc(_)
         | SetupError::NoSuchTask { .. }
         | SetupError::Env(_)

@@ -14,6 +14,7 @@ use wire::{JobSpec, SessionSpec};
 
 use crate::args::{LauncherName, OnFailure, RunArgs, StdinTo};
 use crate::environment::{self, EnvError};
+use crate::memory;
 use crate::output_file::OutputError;
 
 /// How long a start may be silent: a login with its scripts and a name service that times out once
@@ -46,6 +47,12 @@ pub(crate) enum SetupError {
     RelativeAgent(String),
     #[error("use `--shell`")]
     Shell(#[source] PlanError),
+    #[error(
+        "`--launcher` starts {agents} agents on this machine: they take {}, and {} are free",
+        memory::shown(*.wanted),
+        memory::shown(*.free)
+    )]
+    TooManyHere { agents: u64, wanted: u64, free: u64 },
     #[error(transparent)]
     Output(OutputError),
     #[error("draw random numbers")]
@@ -95,6 +102,9 @@ pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig,
 
 fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
     let plan = StartPlan { launcher: launcher(args), program: agent_path(args)? };
+    if matches!(plan.launcher, Launcher::Local | Launcher::LocalBulk) {
+        check_memory(n, os::machine::available_memory().unwrap_or(u64::MAX))?;
+    }
     let is_bulk = plan.bootstrapper().map_err(SetupError::Shell)?.is_bulk();
     Ok(SessionSpec {
         bootstrap: plan.encode(),
@@ -106,6 +116,12 @@ fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
         link_timeout_ms: LINK_TIMEOUT_MS,
         marks: args.timeline.is_some(),
     })
+}
+
+/// A machine that swaps could not even be told to stop.
+fn check_memory(agents: u64, free: u64) -> Result<(), SetupError> {
+    let wanted = agents.saturating_mul(memory::AGENT_PRIVATE);
+    if wanted > free { Err(SetupError::TooManyHere { agents, wanted, free }) } else { Ok(()) }
 }
 
 fn launcher(args: &RunArgs) -> Launcher {
@@ -176,4 +192,20 @@ fn be(n: u32) -> &'static str {
 
 fn plural(n: u32) -> &'static str {
     if n == 1 { "" } else { "s" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_local_agents_than_memory_are_refused() {
+        const GIGABYTE: u64 = 1_000_000_000;
+        assert!(check_memory(64, GIGABYTE).is_ok());
+        let error = check_memory(100_000, 22 * GIGABYTE).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`--launcher` starts 100000 agents on this machine: they take 100.0 GB, and 22.0 GB are free"
+        );
+    }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use support::convoke::{Convoke, Running};
 use support::lines::{by_rank, flooded};
 use support::pty::Pty;
-use support::stand::{misbehave, on_hosts};
+use support::stand::{misbehave, on_hosts, profile_directory};
 use support::watch::{peak_rss_kib, wait_until};
 use testkit::Fnv;
 
@@ -313,7 +313,12 @@ mod terminal {
         let run = at_terminal(run.under("bash", ["-c", script, "bash"]));
         let (mut pty, end) = Pty::open();
         let mut running = run.patience(Duration::from_secs(100)).start_with_stdin(end);
-        std::thread::sleep(Duration::from_millis(500));
+        let shell = profile_directory().join("testbed-shell").display().to_string();
+        let shells = || {
+            let processes = running.marker().survivors().into_iter();
+            processes.filter(|process| process.command.starts_with(&shell)).count()
+        };
+        assert!(wait_until(Duration::from_secs(20), || shells() == 2));
         pty.type_in(STOP);
         running.wait_for_output("the status of a stop", |text| text == b"148\n");
         let ended = running.finish();

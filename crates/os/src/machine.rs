@@ -13,6 +13,14 @@ pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// How many bytes of memory can be had without swapping (proc(5), `MemAvailable`), if the kernel says.
+pub fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
 /// Fills `bytes` from the kernel's generator; waits for it only early in a boot.
 ///
 /// # Errors
@@ -114,6 +122,11 @@ mod tests {
         let addresses = interface_addresses().unwrap();
         assert!(addresses.contains(&IpAddr::V4(Ipv4Addr::LOCALHOST)));
         assert!(addresses.is_sorted_by_key(IpAddr::is_loopback));
+    }
+
+    #[test]
+    fn the_kernel_says_how_much_memory_there_is() {
+        assert!(available_memory().unwrap() > 1 << 20);
     }
 
     #[test]
