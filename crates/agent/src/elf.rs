@@ -7,10 +7,9 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// `PT_INTERP`: the program header of the loader's path.
 const PT_INTERP: u64 = 3;
@@ -37,17 +36,15 @@ pub(crate) struct Elf {
 }
 
 impl Elf {
-    /// Reads what `path` says. `None` if it is no ELF file, or cannot be read.
-    pub(crate) fn read(path: &Path) -> Option<Elf> {
-        let file = File::open(path).ok()?;
-        let mut front = [0; 64];
-        let length = read_up_to(&file, &mut front).ok()?;
-        let header = Header::of(&front[..length])?;
+    /// Reads what `file` says, which begins with `front`: its first 64 bytes or more, if it has them.
+    /// `None` if it is no ELF file.
+    pub(crate) fn of(front: &[u8], file: &File) -> Option<Elf> {
+        let header = Header::of(front)?;
         Some(Elf {
             machine: header.machine,
             is_64: header.is_64,
             is_little: header.is_little,
-            loader: header.loader(&file),
+            loader: header.loader(file),
         })
     }
 
@@ -155,17 +152,6 @@ fn number(bytes: &[u8], at: usize, width: usize, is_little: bool) -> Option<u64>
     })
 }
 
-fn read_up_to(file: &File, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
-    while length < buffer.len() {
-        match file.read_at(&mut buffer[length..], length as u64)? {
-            0 => break,
-            bytes => length += bytes,
-        }
-    }
-    Ok(length)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,12 +173,12 @@ mod tests {
     fn read(bytes: &[u8]) -> Option<Elf> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, bytes).unwrap();
-        Elf::read(file.path())
+        Elf::of(bytes, file.as_file())
     }
 
     #[test]
     fn this_program_is_for_this_machine() {
-        let elf = Elf::read(Path::new("/proc/self/exe")).unwrap();
+        let elf = read(&std::fs::read("/proc/self/exe").unwrap()).unwrap();
         assert!(elf.may_run_here());
         assert_eq!(elf.machine(), std::env::consts::ARCH);
     }

@@ -77,30 +77,33 @@ pub(crate) fn check(program: &Path, dir: &Path) -> Result<(), InterpreterError> 
 /// Which machine `program` is for and which this is, for the user whose program is refused here.
 /// `None` when it is none for a machine.
 pub(crate) fn machine_words(program: &Path) -> Option<String> {
-    let elf = Elf::read(program)?;
+    let (front, file) = front(program).ok()?;
+    let elf = Elf::of(&front, &file)?;
     let here = rustix::system::uname();
     let here = here.machine().to_string_lossy();
     Some(format!("it is for {}, and this machine is {here}", elf.machine()))
 }
 
 fn needed(program: &Path) -> Option<(Need, PathBuf)> {
-    let front = front(program).ok()?;
+    let (front, file) = front(program).ok()?;
     if let Some(interpreter) = interpreter(&front) {
         return Some((Need::Run, interpreter.to_owned()));
     }
     // An emulator for other machines looks for their loaders elsewhere.
-    let elf = Elf::read(program).filter(Elf::may_run_here)?;
+    let elf = Elf::of(&front, &file).filter(Elf::may_run_here)?;
     elf.loader.map(|loader| (Need::Load, loader))
 }
 
-fn front(program: &Path) -> io::Result<Vec<u8>> {
+/// The first bytes of the file, and the file.
+fn front(program: &Path) -> io::Result<(Vec<u8>, File)> {
     // To open a pipe could take for ever, and to read one would not be for us.
     if !std::fs::metadata(program)?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut front = Vec::new();
-    File::open(program)?.take(FRONT_BYTES).read_to_end(&mut front)?;
-    Ok(front)
+    let file = File::open(program)?;
+    (&file).take(FRONT_BYTES).read_to_end(&mut front)?;
+    Ok((front, file))
 }
 
 /// The first word behind `#!`, which ends at a blank or with the line.

@@ -581,15 +581,16 @@ mod tests {
         insta::assert_snapshot!(report(&outcome));
     }
 
+    fn loss(agent: u32, agents: IdSet, cause: LossCause, words: &str) -> AgentLoss {
+        AgentLoss { agent: AgentId(agent), agents, cause, words: words.to_owned() }
+    }
+
+    fn only(agent: u32) -> IdSet {
+        IdSet::range(agent, agent)
+    }
+
     #[test]
     fn a_lost_node_is_named_with_those_below_it_and_the_cause() {
-        let loss = |agent, agents, cause, words: &str| AgentLoss {
-            agent: AgentId(agent),
-            agents,
-            cause,
-            words: words.to_owned(),
-        };
-        let only = |agent| IdSet::range(agent, agent);
         let keeper = "convoke agent: its keeper was killed";
         let losses = vec![
             loss(5, IdSet::range(5, 7), LossCause::Silent(8000), ""),
@@ -606,13 +607,6 @@ mod tests {
 
     #[test]
     fn nodes_that_are_lost_of_one_cause_are_one_fault() {
-        let loss = |agent, agents, cause, words: &str| AgentLoss {
-            agent: AgentId(agent),
-            agents,
-            cause,
-            words: words.to_owned(),
-        };
-        let only = |agent| IdSet::range(agent, agent);
         let killed = ExitStatus::Signaled { signal: Signal::KILL, core: false };
         let closed = |agent: u32| {
             let words = format!("Connection to n{agent} closed by remote host.");
