@@ -64,14 +64,14 @@ fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
     let mut code = streams::print(&tree_table(&trees, args));
     if let Some(best) = recommended(&trees) {
         let tree = best.case.tree;
-        let windows = windows(tree, args, &calibration);
+        let windows = windows(best, args, &calibration);
         let window = smallest(&windows).unwrap_or(WINDOW);
         code = code.max(streams::print(&window_table(&windows, tree)));
         let mut text = batch_table(&batches(window, args, &calibration), window);
         let joined = time_with(window, &windows, best);
         text += &recommendation(tree, window, joined, args);
         text += &sooner(best, &trees);
-        let points = points(tree, args, &calibration);
+        let points = points(best, args, &calibration);
         text += &curve::text(&points);
         code = code.max(streams::print(&text));
         if let Some(file) = svg {
@@ -125,14 +125,18 @@ fn recommended(predictions: &[Prediction]) -> Option<&Prediction> {
     moderate.or(predictions.first())
 }
 
-/// The smallest window first.
-fn windows(tree: Tree, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
+/// Of the tree of `best`, which is one of them where all nodes are simulated; the smallest first.
+fn windows(best: &Prediction, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
     // All nodes where they are simulated anyway, since this decides what is recommended.
     let nodes = if args.nodes > SIMULATED_MAX { WINDOWS_COMPARED } else { args.nodes };
-    let tasks_per_node = args.tasks_per_node;
-    let case = Case { tree, nodes, tasks_per_node, window: WINDOW, batch: 1 };
-    let cases = WINDOWS.into_iter().map(|window| Case { window, ..case });
-    cases.filter_map(|case| Prediction::simulated(case, calibration)).collect()
+    let cases = WINDOWS.into_iter().map(|window| Case { nodes, window, ..best.case });
+    let is_known = |case: &Case| *case == best.case && best.is_simulated();
+    cases
+        .filter_map(|case| match is_known(&case) {
+            true => Some(best.clone()),
+            false => Prediction::simulated(case, calibration),
+        })
+        .collect()
 }
 
 /// For each batch what would be recommended.
@@ -261,11 +265,12 @@ fn sooner(best: &Prediction, all: &[Prediction]) -> String {
 }
 
 /// Time against the number of nodes, up to as many as are asked for.
-fn points(tree: Tree, args: &PlanArgs, calibration: &Calibration) -> Vec<(u32, Duration)> {
-    let sizes = (0..CURVE_POINTS).rev().map(|halvings| args.nodes >> halvings);
+fn points(best: &Prediction, args: &PlanArgs, calibration: &Calibration) -> Vec<(u32, Duration)> {
+    let sizes = (1..CURVE_POINTS).rev().map(|halvings| args.nodes >> halvings);
     sizes
         .filter(|&n| n > 0)
-        .filter_map(|n| Some((n, predict(tree, n, args, calibration)?.joined)))
+        .filter_map(|n| Some((n, predict(best.case.tree, n, args, calibration)?.joined)))
+        .chain([(args.nodes, best.joined)])
         .collect()
 }
 
@@ -275,15 +280,20 @@ mod tests {
 
     const ARGS: PlanArgs = PlanArgs { nodes: 64, tasks_per_node: 2, calibration: None, svg: None };
 
+    fn windows_of(tree: Tree) -> Vec<Prediction> {
+        let calibration = Calibration::default();
+        windows(&predict(tree, ARGS.nodes, &ARGS, &calibration).unwrap(), &ARGS, &calibration)
+    }
+
     #[test]
     fn the_smallest_window_that_costs_less_than_five_percent_is_recommended() {
         // Of a flat tree, 16 starts at once are worth it: 257 ms take 37 gaps of 7 ms.
-        let windows = windows(Tree::Flat, &ARGS, &Calibration::default());
+        let windows = windows_of(Tree::Flat);
         assert_eq!(windows.len(), WINDOWS.len());
         assert!(windows.is_sorted_by(|one, next| one.joined >= next.joined));
         assert_eq!(smallest(&windows), Some(64));
         // Whoever has two children needs room for two starts.
-        let windows = super::windows(Tree::Kary(2), &ARGS, &Calibration::default());
+        let windows = windows_of(Tree::Kary(2));
         assert_eq!(smallest(&windows), Some(4));
     }
 

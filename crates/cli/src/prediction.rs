@@ -12,7 +12,7 @@ use crate::memory::{self, Load, Memory};
 use crate::simulate;
 
 /// One way to bring up a session.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Case {
     pub(crate) tree: Tree,
     pub(crate) nodes: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Case {
 }
 
 /// What it would take.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Prediction {
     pub(crate) case: Case,
     /// When the last agent has joined.
@@ -101,6 +101,11 @@ impl Prediction {
             commands: case.nodes,
             shape,
         }
+    }
+
+    /// Whether it was simulated, and not computed.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.messages.is_some()
     }
 
     /// What its processes hold at most, without cards.
