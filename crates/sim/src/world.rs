@@ -292,8 +292,9 @@ impl World<'_> {
         if !process.is_running() {
             return;
         }
-        if process.resumes_at(self.now) > self.now {
-            return self.queue.push(process.resumes_at(self.now), Happening::Input(id, input));
+        let resumes_at = process.resumes_at(self.now);
+        if resumes_at > self.now {
+            return self.queue.push(resumes_at, Happening::Input(id, input));
         }
         self.note_input(id, &input);
         if id == ProcessId::HEAD {
@@ -308,8 +309,9 @@ impl World<'_> {
         if !process.is_running() {
             return;
         }
-        if process.resumes_at(self.now) > self.now {
-            return self.queue.push(process.resumes_at(self.now), Happening::Wake(id));
+        let resumes_at = process.resumes_at(self.now);
+        if resumes_at > self.now {
+            return self.queue.push(resumes_at, Happening::Wake(id));
         }
         process.armed = None;
         if process.engine.poll_timeout().is_some_and(|time| time <= self.now) {

@@ -101,9 +101,10 @@ impl World<'_> {
         if link.is_closed[end] || !process.is_running() {
             return;
         }
-        if process.resumes_at(self.now) > self.now {
+        let resumes_at = process.resumes_at(self.now);
+        if resumes_at > self.now {
             let again = Happening::Receipt(link_id, end, message);
-            return self.queue.push(process.resumes_at(self.now), again);
+            return self.queue.push(resumes_at, again);
         }
         self.note_arrival(link_id, id, &message);
         self.tell(id, Input::Message { link: link_id, message });

@@ -137,10 +137,9 @@ impl World<'_> {
 
     pub(super) fn read_task(&mut self, id: ProcessId, rank: Rank, stream: Stream) {
         let process = &mut self.processes[id.0];
-        if process.resumes_at(self.now) > self.now {
-            return self
-                .queue
-                .push(process.resumes_at(self.now), Happening::ReadTask(id, rank, stream));
+        let resumes_at = process.resumes_at(self.now);
+        if resumes_at > self.now {
+            return self.queue.push(resumes_at, Happening::ReadTask(id, rank, stream));
         }
         let is_read = process.is_running() && !process.ignores_tasks;
         let Some(task) = process.tasks.get_mut(&rank) else { return };
