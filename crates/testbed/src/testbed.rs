@@ -5,6 +5,7 @@
 //! five processes a host besides its sshd.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::sync::Mutex;
@@ -154,10 +155,12 @@ impl Testbed {
         Ok(command)
     }
 
-    /// Waits until the host's sshd has written its number, which it does once it listens.
+    /// Waits until the host's sshd has written its number and the end of that line, which it does
+    /// once it listens.
     pub(crate) fn wait_for_sshd(&self, host: &str) -> Result<(), TestbedError> {
         let file = self.run_dir().join(format!("sshd/{host}.pid"));
-        if clock::wait_until(SSHD_LIMIT, || file.exists()) {
+        let is_written = || fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n'));
+        if clock::wait_until(SSHD_LIMIT, is_written) {
             return Ok(());
         }
         let what = format!("sshd listens on {host}");
