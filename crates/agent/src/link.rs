@@ -10,6 +10,7 @@ use model::{AgentId, Time};
 use os::net::{self, LinkTimes};
 use os::stream::{self, ReadOutcome, WriteOutcome};
 use os::{Interest, Ready};
+use wire::channel::RECORD_BYTES_MAX;
 use wire::{
     Channel, ChannelError, Established, Frame, FrameError, Handshake, Inbox, Message, Outbox,
 };
@@ -17,9 +18,9 @@ use wire::{
 use crate::reactor::{Chunk, READ_BYTES, Reactor, Watched};
 use crate::source::Source;
 
-/// Sealed bytes that are made for one write: as much as the peer reads at once, so that a flood
-/// wakes it once for four records. A link that is stuck holds no more.
-const SEALED_BYTES: usize = READ_BYTES;
+/// Sealed bytes that are made for one write: a record, which is still in the processor's cache then.
+/// A link that is stuck holds no more.
+const SEALED_BYTES: usize = RECORD_BYTES_MAX;
 
 /// The kernel's probes on an idle link, so that a cut one is noticed while nobody has anything to
 /// say and no process wakes for it.

@@ -22,11 +22,14 @@ use rustix::fs::{FileType, Mode, OFlags};
 use wire::Stream;
 
 use crate::byte_queue::{ByteQueue, FlushEnd, Flushed};
-use crate::reactor::{READ_BYTES, Reactor};
+use crate::reactor::Reactor;
 use crate::source::Source;
 
 /// What a descriptor that is ready takes without blocking: a pipe that is ready has a page free.
 const SURE_BYTES: usize = 4096;
+
+/// What the user's pipe is to hold, so that both ends wake each other less often.
+const LARGE_PIPE_BYTES: usize = 256 * 1024;
 
 /// Both outputs.
 #[derive(Debug)]
@@ -181,9 +184,9 @@ impl Lane {
         }
         let fd = self.door.fd(self.stream);
         if wanted && !self.is_enlarged {
-            // Once its reader lags behind, so that each wakes the other less often. Where it is no
-            // pipe, or the user's share of pipe memory is used up, it stays as it is.
-            let _ = os::stream::set_pipe_bytes(fd, READ_BYTES);
+            // Once its reader lags behind. Where it is no pipe, or the user's share of pipe memory is
+            // used up, it stays as it is.
+            let _ = os::stream::set_pipe_bytes(fd, LARGE_PIPE_BYTES);
             self.is_enlarged = true;
         }
         let done = if wanted {
