@@ -48,7 +48,7 @@ fn flood(tools: &Tools, report: &mut Report, mode: &str, buffered: &str) {
         return;
     }
     let job = job(tools, HOSTS, &format!("flood:{lines}:{LINE_BYTES}:{mode}"));
-    let rounds = report.settings().pick(5, 1);
+    let rounds = report.settings().pick(7, 1);
     let turns = Turns::take(report, rounds, &[Convoke, Hydra4, Hydra5, Floor], |who| {
         let captured = run::capture(&mut command(tools, who, &job)?, LIMIT)?;
         // The floor does not care for lines.

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
+
+use testbed::clock;
 
 /// Programs that keep a processor busy for long, by name.
 const BUSY: [&str; 8] =
@@ -9,6 +12,11 @@ const BUSY: [&str; 8] =
 
 /// The load before a benchmark beyond which it counts as disturbed.
 const LOAD_MAX: f64 = 0.7;
+
+/// How often the load is looked at, and how often at most: building this has just made some, which
+/// takes minutes to be forgotten.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+const LOOKS_MAX: usize = 150;
 
 /// What else was seen to run.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +26,10 @@ pub(crate) struct Quiet {
 }
 
 impl Quiet {
-    /// Looks for the first time.
+    /// Waits until the load of what ran before is forgotten, but not for ever, and looks for the
+    /// first time.
     pub(crate) fn begin() -> Quiet {
+        (0..LOOKS_MAX).take_while(|_| load() > LOAD_MAX).for_each(|_| clock::sleep(LOOK_INTERVAL));
         let mut quiet = Quiet { load_before: load(), seen: BTreeMap::new() };
         quiet.look();
         quiet
