@@ -44,6 +44,7 @@ pub(crate) fn tidy(sh: &Shell) -> anyhow::Result<()> {
     wrong.extend(roots_with_std(&files));
     wrong.extend(wire_document(&files));
     wrong.extend(missing_promises(sh, &files));
+    wrong.extend(missing_tests(&files));
     if wrong.is_empty() {
         return Ok(());
     }
@@ -154,9 +155,37 @@ fn promise(line: &str) -> Option<&str> {
     is_id.then_some(id)
 }
 
+/// Tests that a document names as `crate/tests/file.rs::test` and that are not there.
+fn missing_tests(files: &[Source]) -> Vec<String> {
+    let documents = files.iter().filter(|file| file.path.extension().is_some_and(|e| e == "md"));
+    let named = documents.flat_map(|document| {
+        document.text.split('`').filter_map(named_test).map(|test| (&document.path, test))
+    });
+    let is_missing = |file: &str, test: &str| {
+        let (path, function) = (Path::new("crates").join(file), format!("fn {test}("));
+        !files.iter().any(|source| source.path == path && source.text.contains(&function))
+    };
+    named
+        .filter(|(_, (file, test))| is_missing(file, test))
+        .map(|(path, (file, test))| format!("{}: no test {file}::{test}", path.display()))
+        .collect()
+}
+
+/// The file and the name in `crate/tests/file.rs::test`.
+fn named_test(words: &str) -> Option<(&str, &str)> {
+    let (file, test) = words.split_once("::")?;
+    (file.ends_with(".rs") && !test.contains([' ', ':'])).then_some((file, test))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_test_is_known_by_its_file_and_name() {
+        assert_eq!(named_test("sim/tests/job.rs::it_runs"), Some(("sim/tests/job.rs", "it_runs")));
+        assert_eq!(named_test("engine::tree::branches"), None);
+    }
 
     #[test]
     fn a_machine_path_counts_only_at_its_beginning() {

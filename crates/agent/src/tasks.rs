@@ -29,6 +29,8 @@ pub(crate) struct Tasks {
     tasks: BTreeMap<(JobId, Rank), Task>,
     /// Which task a process is, while it runs.
     by_pid: BTreeMap<Pid, (JobId, Rank)>,
+    /// Whether output is read for now, also that of tasks to come.
+    is_read: bool,
     /// Whose output is read at a pace, and when the next time.
     paced: BTreeSet<(JobId, Rank)>,
     paced_at: Option<Time>,
@@ -45,6 +47,7 @@ impl Tasks {
             commands: BTreeMap::new(),
             tasks: BTreeMap::new(),
             by_pid: BTreeMap::new(),
+            is_read: true,
             paced: BTreeSet::new(),
             paced_at: None,
             null: None,
@@ -78,8 +81,9 @@ impl Tasks {
         self.tasks.get_mut(&(job, rank))
     }
 
-    /// Reads what all tasks write, or leaves it in the kernel.
+    /// Reads what all tasks write, those to come included, or leaves it in the kernel.
     pub(crate) fn read_output(&mut self, reactor: &mut Reactor, on: bool) {
+        self.is_read = on;
         for task in self.tasks.values_mut() {
             task.read_output(reactor, on);
         }
@@ -101,6 +105,9 @@ impl Tasks {
         part: TaskPart,
         ready: Ready,
     ) {
+        if matches!(part, TaskPart::Output(_)) && !self.is_read {
+            return; // found ready before that was said
+        }
         if let Some(task) = self.tasks.get_mut(&(job, rank)) {
             task.on_ready(now, reactor, part, ready);
             if task.is_paced() {
@@ -167,7 +174,7 @@ impl Tasks {
             (error.raw_os_error().unwrap_or_default(), "open /dev/null".to_owned())
         })?;
         let env = command::c_strings(&spawn.env);
-        let descriptors = self.descriptors;
+        let (descriptors, is_read) = (self.descriptors, self.is_read);
         let command = match self.command(&spawn.job) {
             Ok(command) => command,
             Err(fault) => return Err(fault_parts(fault)),
@@ -178,6 +185,7 @@ impl Tasks {
             command,
             env: &env,
             stdin: spawn.stdin,
+            is_read,
             null: null.as_fd(),
             descriptors: &descriptors,
         };
@@ -203,5 +211,80 @@ fn fault_parts(fault: &JobFault) -> (i32, String) {
         | JobFault::Unfinalized { .. }
         | JobFault::Abort { .. }
         | JobFault::Pmi { .. } => (0, "prepare the job".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use model::TaskMap;
+    use wire::Stream;
+
+    use super::*;
+    use crate::source::Source;
+
+    const JOB: JobId = JobId(0);
+    const RANK: Rank = Rank(0);
+    const OUTPUT: TaskPart = TaskPart::Output(Stream::Stdout);
+
+    #[test]
+    fn a_task_that_is_created_while_nothing_is_read_is_not_read_either() {
+        let mut reactor = Reactor::new().unwrap();
+        let mut tasks = Tasks::new(AgentId(1), DescriptorLimit { before: 64, now: 64 });
+        tasks.read_output(&mut reactor, false);
+        let spawn = Spawn { job: echo().into(), rank: RANK, env: vec![], stdin: false };
+        tasks.spawn(&mut reactor, &spawn);
+        // Its PMI connection ends with it, behind all that it wrote.
+        assert_eq!(ready_parts(&mut reactor), [TaskPart::Pmi]);
+        tasks.read_output(&mut reactor, true);
+        assert!(ready_parts(&mut reactor).contains(&OUTPUT));
+        wait_for_its_end(&mut tasks);
+    }
+
+    #[test]
+    fn what_was_ready_before_reading_was_stopped_stays_in_the_kernel() {
+        let mut reactor = Reactor::new().unwrap();
+        let mut tasks = Tasks::new(AgentId(1), DescriptorLimit { before: 64, now: 64 });
+        let spawn = Spawn { job: echo().into(), rank: RANK, env: vec![], stdin: false };
+        tasks.spawn(&mut reactor, &spawn);
+        while reactor.next_input().is_some() {}
+        wait_for_its_end(&mut tasks);
+        tasks.read_output(&mut reactor, false);
+        let ready = Ready { token: 0, readable: true, writable: false, hangup: false };
+        tasks.on_ready(Time::ZERO, &mut reactor, (JOB, RANK), OUTPUT, ready);
+        assert_eq!(reactor.next_input(), None);
+    }
+
+    fn wait_for_its_end(tasks: &mut Tasks) {
+        let pid = rustix::process::Pid::from_raw(tasks.get(JOB, RANK).unwrap().pid());
+        rustix::process::waitpid(pid, rustix::process::WaitOptions::empty()).unwrap();
+    }
+
+    fn echo() -> JobSpec {
+        JobSpec {
+            job: JOB,
+            argv: [&b"/bin/echo"[..], b"out"].map(Bytes::from_static).to_vec(),
+            env: vec![],
+            dir: Bytes::from_static(b"/"),
+            map: TaskMap::from_counts([1]).unwrap(),
+            kvsname: "kvs_1".into(),
+            universe_size: None,
+            stdin: None,
+            stop_on_failure: true,
+            grace_ms: 2000,
+        }
+    }
+
+    /// What is ready of the task, once something is.
+    fn ready_parts(reactor: &mut Reactor) -> Vec<TaskPart> {
+        let mut ready = Vec::new();
+        reactor.poller.wait(Some(Duration::from_secs(10)), &mut ready).unwrap();
+        let part = |ready: &Ready| match Source::of(ready.token) {
+            Some(Source::Task(JOB, RANK, part)) => Some(part),
+            other => panic!("{other:?} is ready"),
+        };
+        ready.iter().filter_map(part).collect()
     }
 }

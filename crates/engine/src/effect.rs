@@ -46,8 +46,8 @@ pub enum Effect {
     /// Kill whatever the job's tasks have left behind on this node: every descendant that is not a
     /// helper. [`crate::Input::Swept`] follows.
     Sweep(JobId),
-    /// Read what this node's tasks write (true), or leave it in the kernel (false), for all streams.
-    /// Streams are read from the spawn on.
+    /// Read what this node's tasks write (true), or leave it in the kernel (false), for all streams,
+    /// also of tasks that are yet to be created. To begin with, all are read.
     ReadTasks(bool),
     /// Write to a task's standard input. [`crate::Input::TaskInputWritten`] follows as it is taken.
     WriteTask {
