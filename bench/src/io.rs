@@ -27,10 +27,10 @@ const LINES: usize = 10_000;
 const LINE_BYTES: usize = 100;
 
 /// Nothing may be lost or torn.
-const NONE: Quantity = Quantity { value: 0.0, unit: Unit::Count };
+const NONE: Quantity = Quantity::new(0.0, Unit::Count);
 
 /// What head and agents may need at most while nobody reads.
-const SLOW_READER_MAX: Quantity = Quantity { value: 32.0, unit: Unit::Megabytes };
+const SLOW_READER_MAX: Quantity = Quantity::new(32.0, Unit::Megabytes);
 
 /// Adds all rows.
 pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> {

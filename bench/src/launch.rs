@@ -18,11 +18,11 @@ const LIMIT: Duration = Duration::from_secs(120);
 const TRUE: &[&str] = &["/bin/true"];
 
 /// Teardown at n=256 must stay below this.
-const TEARDOWN_MAX: Quantity = Quantity { value: 0.3, unit: Unit::Seconds };
+const TEARDOWN_MAX: Quantity = Quantity::new(0.3, Unit::Seconds);
 
 /// How much a host that is 5 s late may delay the job: that, and 1 % because both runs that are
 /// subtracted vary by some hundredths of a second.
-const SLOW_MAX: Quantity = Quantity { value: 5.05, unit: Unit::Seconds };
+const SLOW_MAX: Quantity = Quantity::new(5.05, Unit::Seconds);
 
 /// Adds all rows.
 pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> {

@@ -25,12 +25,26 @@ pub(crate) struct Quantity {
     pub(crate) value: f64,
     /// What it counts.
     pub(crate) unit: Unit,
+    /// The smallest and the largest of the runs that it is the median of.
+    pub(crate) range: Option<(f64, f64)>,
 }
 
 impl Quantity {
     /// A number of `unit`.
-    pub(crate) fn new(value: f64, unit: Unit) -> Quantity {
-        Quantity { value, unit }
+    pub(crate) const fn new(value: f64, unit: Unit) -> Quantity {
+        Quantity { value, unit, range: None }
+    }
+
+    /// The median of some runs, unless there are none.
+    pub(crate) fn median(values: &[f64], unit: Unit) -> Option<Quantity> {
+        let least = values.iter().copied().min_by(f64::total_cmp)?;
+        let most = values.iter().copied().max_by(f64::total_cmp)?;
+        Some(Quantity { value: median(values)?, unit, range: Some((least, most)) })
+    }
+
+    /// The number alone, without its range.
+    fn alone(&self, value: f64) -> String {
+        Quantity::new(value, self.unit).to_string()
     }
 }
 
@@ -43,6 +57,10 @@ impl From<Duration> for Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.value;
+        if let Some((least, most)) = self.range.filter(|(least, most)| least < most) {
+            let [value, least, most] = [value, least, most].map(|value| self.alone(value));
+            return write!(f, "{value} ({least} to {most})");
+        }
         match self.unit {
             Unit::Seconds if value.abs() < 0.1 => write!(f, "{:.2} ms", value * 1000.0),
             Unit::Seconds if value.abs() < 1.0 => write!(f, "{:.0} ms", value * 1000.0),
@@ -73,6 +91,13 @@ mod tests {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+
+    #[test]
+    fn a_median_tells_the_smallest_and_the_largest_run() {
+        let shown = |runs: &[f64]| Quantity::median(runs, Unit::Seconds).unwrap().to_string();
+        assert_eq!(shown(&[0.3, 0.2, 0.7]), "300 ms (200 ms to 700 ms)");
+        assert_eq!(shown(&[0.3, 0.3, 0.3]), "300 ms");
     }
 
     #[test]

@@ -139,9 +139,23 @@ impl Row {
         match self.is_met_by(&self.ours) {
             _ if matches!(self.bar, Bar::None) => "–".to_owned(),
             Some(true) => "met".to_owned(),
-            Some(false) => self.beside_floor().unwrap_or_else(|| "**not met**".to_owned()),
+            Some(false) => self.beside_floor().unwrap_or_else(|| self.missed()),
             None => "**not measured**".to_owned(),
         }
+    }
+
+    /// Says too when each median lies within the range of the other's runs.
+    fn missed(&self) -> String {
+        let within = || {
+            let Bar::RatioAtMost(most) = self.bar else { return None };
+            let ours = self.ours.as_ref().ok()?;
+            let other = self.other.as_ref()?.1.as_ref().ok()?;
+            let (least_of_ours, _) = ours.range?;
+            let (_, most_of_other) = other.range?;
+            Some(least_of_ours <= most * other.value && ours.value <= most * most_of_other)
+        };
+        let spread = if within() == Some(true) { ", by less than runs differ" } else { "" };
+        format!("**not met**{spread}")
     }
 
     /// What to say of a bar that the floor itself does not meet.
@@ -225,6 +239,16 @@ mod tests {
         assert_eq!(row.verdict(), "**not met**");
         row.floor = Some(("C".to_owned(), Ok(Quantity::new(1.7, Unit::Seconds))));
         assert_eq!(row.verdict(), "the floor forbids it: 1.18 of the floor");
+    }
+
+    #[test]
+    fn a_miss_that_is_smaller_than_the_spread_says_so() {
+        let of = |runs: [f64; 3]| Ok(Quantity::median(&runs, Unit::Seconds).unwrap());
+        let mut row = row(of([1.9, 2.1, 2.2]), 2.0, Bar::RatioAtMost(1.0));
+        row.other = Some(("Hydra".to_owned(), of([1.8, 2.0, 2.2])));
+        assert_eq!(row.verdict(), "**not met**, by less than runs differ");
+        row.other = Some(("Hydra".to_owned(), of([1.7, 1.8, 1.9])));
+        assert_eq!(row.verdict(), "**not met**");
     }
 
     #[test]

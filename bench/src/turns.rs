@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 
 use crate::jobs::Launcher;
-use crate::quantity::{Quantity, Unit, median};
+use crate::quantity::{Quantity, Unit};
 use crate::report::{self, Measured, Report};
+
+/// After so many failures, a contestant is not asked again.
+const FAILURES_MAX: usize = 3;
 
 /// What each contestant's runs gave.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     runs: BTreeMap<Launcher, Vec<Vec<f64>>>,
-    failures: BTreeMap<Launcher, String>,
+    failures: BTreeMap<Launcher, Vec<String>>,
 }
 
 impl Turns {
-    /// Measures each contestant once a round. `measure` returns some numbers, always as many. A
-    /// contestant that fails is not asked again.
+    /// Measures each contestant once a round. `measure` returns some numbers, always as many.
     pub(crate) fn take(
         report: &mut Report,
         rounds: usize,
@@ -25,14 +27,16 @@ impl Turns {
         let mut turns = Turns::default();
         for _ in 0..rounds {
             for &launcher in contestants {
-                if turns.failures.contains_key(&launcher) {
+                let failures = turns.failures.get(&launcher);
+                if failures.is_some_and(|failures| failures.len() == FAILURES_MAX) {
                     continue;
                 }
                 match measure(launcher) {
                     Ok(numbers) => turns.runs.entry(launcher).or_default().push(numbers),
                     Err(error) => {
                         report::say(&format!("  {launcher} failed: {error:#}"));
-                        turns.failures.insert(launcher, format!("failed: {error:#}"));
+                        let failure = format!("failed: {error:#}");
+                        turns.failures.entry(launcher).or_default().push(failure);
                     }
                 }
                 report.look();
@@ -46,18 +50,23 @@ impl Turns {
         for (launcher, runs) in other.runs {
             self.runs.entry(launcher).or_default().extend(runs);
         }
-        self.failures.extend(other.failures);
+        for (launcher, failures) in other.failures {
+            self.failures.entry(launcher).or_default().extend(failures);
+        }
     }
 
-    /// The median of the number at `index`.
+    /// The median of the number at `index`. Convoke may not fail once; a peer that fails now and then
+    /// is measured where it does not.
     pub(crate) fn median(&self, launcher: Launcher, index: usize, unit: Unit) -> Measured {
-        if let Some(failure) = self.failures.get(&launcher) {
+        let runs = self.runs.get(&launcher).map(Vec::as_slice).unwrap_or_default();
+        if let Some(failures) = self.failures.get(&launcher)
+            && (launcher == Launcher::Convoke || failures.len() > runs.len())
+            && let Some(failure) = failures.first()
+        {
             return Err(failure.clone());
         }
-        let runs = self.runs.get(&launcher).map(Vec::as_slice).unwrap_or_default();
         let values: Vec<f64> = runs.iter().filter_map(|run| run.get(index).copied()).collect();
-        let value = median(&values).ok_or_else(|| "not measured".to_owned())?;
-        Ok(Quantity::new(value, unit))
+        Quantity::median(&values, unit).ok_or_else(|| "not measured".to_owned())
     }
 
     /// The median time at `index`.
