@@ -41,14 +41,14 @@ enum Phase {
     Leaving,
 }
 
-/// What the world knows of an agent that is named in a failure.
-pub(crate) struct Truth {
+/// What the world knows of an agent that the head names.
+pub(crate) trait Truth {
     /// It had a link to its parent at some time.
-    pub(crate) was_linked: bool,
+    fn was_linked(&self, agent: AgentId) -> bool;
     /// Its parent's answer to its first words reached it at some time.
-    pub(crate) was_welcomed: bool,
+    fn was_welcomed(&self, agent: AgentId) -> bool;
     /// It, its parent, or what is between them was hurt.
-    pub(crate) was_hurt: bool,
+    fn was_hurt(&self, agent: AgentId) -> bool;
 }
 
 impl Rulebook {
@@ -76,7 +76,7 @@ impl Rulebook {
         &mut self,
         now: Time,
         event: &Event,
-        truth: impl Fn(AgentId) -> Truth,
+        truth: &impl Truth,
     ) -> Option<String> {
         self.on_time(now);
         match event {
@@ -90,7 +90,8 @@ impl Rulebook {
                 self.failed = self.failed.union(&loss.agents);
                 self.decide(AGENT_LOST);
                 let is_news = self.told.insert(loss.agent.0);
-                let Truth { was_linked, was_hurt, .. } = truth(loss.agent);
+                let was_linked = truth.was_linked(loss.agent);
+                let was_hurt = truth.was_hurt(loss.agent);
                 if !(is_news && was_linked && was_hurt) {
                     return Some(format!(
                         "{event:?}, but it is news: {is_news}, it was linked: {was_linked}, it was \
@@ -193,11 +194,11 @@ impl Rulebook {
             .then(|| format!("exit status {code}, but by the rule it is {expected}"))
     }
 
-    fn on_joined(&mut self, agents: &IdSet, truth: impl Fn(AgentId) -> Truth) -> Option<String> {
+    fn on_joined(&mut self, agents: &IdSet, truth: &impl Truth) -> Option<String> {
         let again = agents.difference(&agents.difference(&self.joined));
         self.joined = self.joined.union(agents);
         let strangers: IdSet =
-            agents.iter().filter(|&agent| !truth(AgentId(agent)).was_welcomed).collect();
+            agents.iter().filter(|&agent| !truth.was_welcomed(AgentId(agent))).collect();
         if !again.is_empty() || !strangers.is_empty() {
             return Some(format!("{again} joined twice, {strangers} without a welcome"));
         }
@@ -299,14 +300,29 @@ mod tests {
 
     const JOB: JobId = JobId(0);
 
-    const FINE: Truth = Truth { was_linked: true, was_welcomed: true, was_hurt: false };
+    /// Every agent has been welcomed, and nothing is hurt.
+    struct Fine;
+
+    impl Truth for Fine {
+        fn was_linked(&self, _: AgentId) -> bool {
+            true
+        }
+
+        fn was_welcomed(&self, _: AgentId) -> bool {
+            true
+        }
+
+        fn was_hurt(&self, _: AgentId) -> bool {
+            false
+        }
+    }
 
     fn at(seconds: u64) -> Time {
         Time::ZERO + Duration::from_secs(seconds)
     }
 
     fn tell(rulebook: &mut Rulebook, event: Event) -> Option<String> {
-        rulebook.on_event(at(1), &event, |_| FINE)
+        rulebook.on_event(at(1), &event, &Fine)
     }
 
     /// One that has launched the job of two agents.

@@ -6,8 +6,12 @@ use proto::Event;
 
 use super::World;
 use crate::fault::ShellPlan;
-use crate::process::{End, ProcessId};
+use crate::link::Link;
+use crate::process::{End, Process, ProcessId};
+use crate::report::Report;
 use crate::rulebook::Truth;
+use crate::session::Session;
+use crate::shell::Shell;
 
 impl World<'_> {
     /// Tells the rulebook what the user does.
@@ -22,20 +26,8 @@ impl World<'_> {
     /// Compares what the head tells.
     pub(super) fn compare(&mut self, event: &Event) {
         let World { shells, processes, links, hurt, session, checker, rulebook, now, .. } = self;
-        let truth = |agent: AgentId| {
-            let runs = shells.iter().rev().filter(|shell| shell.agents.contains(&agent));
-            let parent = runs.clone().next().map(|shell| processes[shell.by.0].agent);
-            let is_hurt = |agent: AgentId| hurt.contains(agent.0);
-            Truth {
-                was_linked: links.iter().any(|link| processes[link.ends[1].0].agent == agent),
-                was_welcomed: checker.report.welcomes.contains_key(&agent),
-                was_hurt: is_hurt(agent)
-                    || parent.is_some_and(is_hurt)
-                    || !session.shells_last()
-                        && runs.clone().any(|shell| shell.plan == ShellPlan::EndsEarly),
-            }
-        };
-        let wrong = rulebook.on_event(*now, event, truth);
+        let seen = Seen { shells, processes, links, hurt, session, report: &checker.report };
+        let wrong = rulebook.on_event(*now, event, &seen);
         self.checker.violations.extend(wrong);
     }
 
@@ -59,5 +51,36 @@ impl World<'_> {
         if !untold.is_empty() {
             self.checker.violate(format!("agents {untold} ended before their tasks, untold"));
         }
+    }
+}
+
+/// What has happened in the world. Each question but one is a walk through much of it, so it is for
+/// what is rare: losses.
+struct Seen<'a> {
+    shells: &'a [Shell],
+    processes: &'a [Process],
+    links: &'a [Link],
+    hurt: &'a IdSet,
+    session: &'a Session,
+    report: &'a Report,
+}
+
+impl Truth for Seen<'_> {
+    fn was_linked(&self, agent: AgentId) -> bool {
+        self.links.iter().any(|link| self.processes[link.ends[1].0].agent == agent)
+    }
+
+    fn was_welcomed(&self, agent: AgentId) -> bool {
+        self.report.welcomes.contains_key(&agent)
+    }
+
+    fn was_hurt(&self, agent: AgentId) -> bool {
+        let runs = self.shells.iter().rev().filter(|shell| shell.agents.contains(&agent));
+        let parent = runs.clone().next().map(|shell| self.processes[shell.by.0].agent);
+        let is_hurt = |agent: AgentId| self.hurt.contains(agent.0);
+        is_hurt(agent)
+            || parent.is_some_and(is_hurt)
+            || !self.session.shells_last()
+                && runs.clone().any(|shell| shell.plan == ShellPlan::EndsEarly)
     }
 }
