@@ -87,8 +87,11 @@ fn no_std(sh: &Shell) -> anyhow::Result<()> {
 /// anything behind.
 fn cargo_test(tally: &mut Tally, selection: &[&str]) -> anyhow::Result<()> {
     let check = LeakCheck::begin()?;
-    let mut cargo = Command::new("cargo");
-    cargo.args(["test", "--workspace", "--no-fail-fast"]).args(selection);
+    // A shell gives what it runs in the background an ignored SIGINT; a front end that finds one
+    // leaves it so, as programs should, and tests that send it would wait for ever.
+    let mut cargo = Command::new("env");
+    cargo.args(["--default-signal", "cargo", "test", "--workspace", "--no-fail-fast"]);
+    cargo.args(selection);
     if selection.contains(&"faults") {
         cargo.env("CONVOKE_RANDOM_KILLS", RANDOM_KILLS);
     }
