@@ -41,11 +41,6 @@ impl Quantity {
         let most = values.iter().copied().max_by(f64::total_cmp)?;
         Some(Quantity { value: median(values)?, unit, range: Some((least, most)) })
     }
-
-    /// The number alone, without its range.
-    fn alone(&self, value: f64) -> String {
-        Quantity::new(value, self.unit).to_string()
-    }
 }
 
 impl From<Duration> for Quantity {
@@ -58,7 +53,7 @@ impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.value;
         if let Some((least, most)) = self.range.filter(|(least, most)| least < most) {
-            let [value, least, most] = [value, least, most].map(|value| self.alone(value));
+            let [value, least, most] = [value, least, most].map(|v| Quantity::new(v, self.unit));
             return write!(f, "{value} ({least} to {most})");
         }
         match self.unit {

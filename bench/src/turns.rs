@@ -59,9 +59,9 @@ impl Turns {
     /// is measured where it does not.
     pub(crate) fn median(&self, launcher: Launcher, index: usize, unit: Unit) -> Measured {
         let runs = self.runs.get(&launcher).map(Vec::as_slice).unwrap_or_default();
-        if let Some(failures) = self.failures.get(&launcher)
+        let failures = self.failures.get(&launcher).map(Vec::as_slice).unwrap_or_default();
+        if let Some(failure) = failures.first()
             && (launcher == Launcher::Convoke || failures.len() > runs.len())
-            && let Some(failure) = failures.first()
         {
             return Err(failure.clone());
         }

@@ -65,8 +65,6 @@ pub(crate) struct TaskSpec<'a> {
     pub(crate) env: &'a [CString],
     /// Whether standard input is a pipe.
     pub(crate) stdin: bool,
-    /// Whether its output is read for now.
-    pub(crate) is_read: bool,
     /// What is standard input otherwise.
     pub(crate) null: BorrowedFd<'a>,
     /// The limit that the task gets back.
@@ -105,7 +103,7 @@ impl Task {
             pmi: None,
         };
         let stdin = pipes.stdin.map(|pipe| pipe.write);
-        match task.watch(poller, spec.is_read, stdin, pipes.pmi.0) {
+        match task.watch(poller, stdin, pipes.pmi.0) {
             Ok(()) => Ok(task),
             Err(source) => {
                 let _ = os::process::kill(task.pid, Signal::KILL); // reaped with the strays
@@ -208,15 +206,9 @@ impl Task {
         reactor.report(Input::TaskExited { job, rank, status: convert::status(status) });
     }
 
-    fn watch(
-        &mut self,
-        poller: &Poller,
-        is_read: bool,
-        stdin: Option<OwnedFd>,
-        pmi: OwnedFd,
-    ) -> io::Result<()> {
+    fn watch(&mut self, poller: &Poller, stdin: Option<OwnedFd>, pmi: OwnedFd) -> io::Result<()> {
         for output in self.output.iter_mut().flatten() {
-            output.wait(poller, is_read)?;
+            output.wait(poller, true)?;
         }
         let source = |part| Source::Task(self.job, self.rank, part);
         if let Some(fd) = stdin {

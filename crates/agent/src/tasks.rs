@@ -65,7 +65,10 @@ impl Tasks {
     pub(crate) fn spawn(&mut self, reactor: &mut Reactor, spawn: &Spawn) {
         let (job, rank) = (spawn.job.job, spawn.rank);
         let result = match self.create(reactor, spawn) {
-            Ok(task) => {
+            Ok(mut task) => {
+                if !self.is_read {
+                    task.read_output(reactor, false);
+                }
                 let pid = task.pid();
                 self.by_pid.insert(pid, (job, rank));
                 self.tasks.insert((job, rank), task);
@@ -174,7 +177,7 @@ impl Tasks {
             (error.raw_os_error().unwrap_or_default(), "open /dev/null".to_owned())
         })?;
         let env = command::c_strings(&spawn.env);
-        let (descriptors, is_read) = (self.descriptors, self.is_read);
+        let descriptors = self.descriptors;
         let command = match self.command(&spawn.job) {
             Ok(command) => command,
             Err(fault) => return Err(fault_parts(fault)),
@@ -185,7 +188,6 @@ impl Tasks {
             command,
             env: &env,
             stdin: spawn.stdin,
-            is_read,
             null: null.as_fd(),
             descriptors: &descriptors,
         };

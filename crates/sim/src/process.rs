@@ -89,9 +89,9 @@ impl Process {
         self.pause_ends.push(time);
     }
 
-    /// When the next pause of it ends, or a time that is past. What waits for one end after the
-    /// other stays in the order in which it came.
-    pub(crate) fn resumes_at(&self, now: Time) -> Time {
-        self.pause_ends.iter().copied().filter(|&end| end > now).min().unwrap_or(Time::ZERO)
+    /// When the next pause of it ends, if it is paused. What waits for one end after the other stays
+    /// in the order in which it came.
+    pub(crate) fn paused_until(&self, now: Time) -> Option<Time> {
+        self.pause_ends.iter().copied().filter(|&end| end > now).min()
     }
 }

@@ -292,9 +292,8 @@ impl World<'_> {
         if !process.is_running() {
             return;
         }
-        let resumes_at = process.resumes_at(self.now);
-        if resumes_at > self.now {
-            return self.queue.push(resumes_at, Happening::Input(id, input));
+        if let Some(at) = process.paused_until(self.now) {
+            return self.queue.push(at, Happening::Input(id, input));
         }
         self.note_input(id, &input);
         if id == ProcessId::HEAD {
@@ -309,9 +308,8 @@ impl World<'_> {
         if !process.is_running() {
             return;
         }
-        let resumes_at = process.resumes_at(self.now);
-        if resumes_at > self.now {
-            return self.queue.push(resumes_at, Happening::Wake(id));
+        if let Some(at) = process.paused_until(self.now) {
+            return self.queue.push(at, Happening::Wake(id));
         }
         process.armed = None;
         if process.engine.poll_timeout().is_some_and(|time| time <= self.now) {

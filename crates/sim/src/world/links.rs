@@ -101,10 +101,9 @@ impl World<'_> {
         if link.is_closed[end] || !process.is_running() {
             return;
         }
-        let resumes_at = process.resumes_at(self.now);
-        if resumes_at > self.now {
+        if let Some(at) = process.paused_until(self.now) {
             let again = Happening::Receipt(link_id, end, message);
-            return self.queue.push(resumes_at, again);
+            return self.queue.push(at, again);
         }
         self.note_arrival(link_id, id, &message);
         self.tell(id, Input::Message { link: link_id, message });
@@ -239,7 +238,8 @@ impl World<'_> {
         if link.is_closed[end] || !process.is_running() {
             return;
         }
-        let free_at = process.resumes_at(self.now).max(process.busy_until);
+        let paused_until = process.paused_until(self.now).unwrap_or(self.now);
+        let free_at = paused_until.max(process.busy_until);
         if free_at > self.now {
             return self.queue.push(free_at, again(link_id, end));
         }

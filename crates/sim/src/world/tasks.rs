@@ -137,9 +137,8 @@ impl World<'_> {
 
     pub(super) fn read_task(&mut self, id: ProcessId, rank: Rank, stream: Stream) {
         let process = &mut self.processes[id.0];
-        let resumes_at = process.resumes_at(self.now);
-        if resumes_at > self.now {
-            return self.queue.push(resumes_at, Happening::ReadTask(id, rank, stream));
+        if let Some(at) = process.paused_until(self.now) {
+            return self.queue.push(at, Happening::ReadTask(id, rank, stream));
         }
         let is_read = process.is_running() && !process.ignores_tasks;
         let Some(task) = process.tasks.get_mut(&rank) else { return };
