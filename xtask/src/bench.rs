@@ -12,11 +12,13 @@ pub(crate) fn bench(sh: &Shell, arguments: &[&str]) -> anyhow::Result<()> {
     }
     setup::setup_bench(sh)?;
     let convoke = dist::dist(sh)?;
+    // Of the modelled shell only the modelled time shall count, for us and for the peers.
+    let shell = dist::build(sh, "testbed", "testbed-shell")?;
     cmd!(sh, "cargo build --quiet --release -p testbed").quiet().run()?;
     cmd!(sh, "cargo run --quiet --release -p bench -- {arguments...}")
         .env("CONVOKE", convoke)
         .env("TESTBED", paths::target().join("release/testbed"))
-        .env("TESTBED_SHELL", paths::target().join("release/testbed-shell"))
+        .env("TESTBED_SHELL", shell)
         .env("MPICH5", paths::mpich5())
         .quiet()
         .run()?;

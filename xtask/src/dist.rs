@@ -12,24 +12,31 @@ use crate::{elf, paths};
 const FLAGS: &str = "-C target-feature=+crt-static --cfg curve25519_dalek_backend=\"serial\"";
 
 /// Builds `target/dist/convoke` and returns where it is.
-///
-/// The target is named also where it is the host: without it, the flags would apply to procedural
-/// macros too, which cannot be static. A target directory of its own keeps other builds warm.
 pub(crate) fn dist(sh: &Shell) -> anyhow::Result<PathBuf> {
-    let target = target(sh)?;
-    let build_dir = paths::target().join("static");
-    cmd!(sh, "cargo build --release -p convoke --target {target} --target-dir {build_dir}")
-        .env("RUSTFLAGS", FLAGS)
-        .env("CONVOKE_BUILD", build_name(sh))
-        .quiet()
-        .run()?;
+    let built = build(sh, "convoke", "convoke")?;
     let binary = paths::target().join("dist/convoke");
     sh.create_dir(paths::target().join("dist"))?;
     // A new file, since a running binary cannot be written to.
     sh.remove_path(&binary)?;
-    sh.copy_file(build_dir.join(target).join("release/convoke"), &binary)?;
+    sh.copy_file(built, &binary)?;
     ensure!(elf::is_static(&sh.read_binary_file(&binary)?), "{} is not static", binary.display());
     Ok(binary)
+}
+
+/// Builds one static program and returns where it is.
+///
+/// The target is named also where it is the host: without it, the flags would apply to procedural
+/// macros too, which cannot be static. A target directory of its own keeps other builds warm.
+pub(crate) fn build(sh: &Shell, package: &str, program: &str) -> anyhow::Result<PathBuf> {
+    let target = target(sh)?;
+    let build_dir = paths::target().join("static");
+    let what = ["--release", "-p", package, "--bin", program];
+    cmd!(sh, "cargo build --quiet {what...} --target {target} --target-dir {build_dir}")
+        .env("RUSTFLAGS", FLAGS)
+        .env("CONVOKE_BUILD", build_name(sh))
+        .quiet()
+        .run()?;
+    Ok(build_dir.join(target).join("release").join(program))
 }
 
 /// The target with musl where the toolchain has it (`rustup target add`), else the one with glibc.

@@ -1,7 +1,7 @@
 //! What all sources share: the poller, how they read, and the inputs that wait for the engine.
 //!
-//! A read that fills its buffer well is handed on with the buffer. A small one is copied out in its
-//! true size, so that nothing small keeps much memory, and the buffer serves the next.
+//! A large read is handed on as a part of its buffer. A small one is copied out in its true size, so
+//! that nothing small keeps much memory, and its place in the buffer serves the next.
 
 use std::collections::VecDeque;
 use std::io;
@@ -72,7 +72,7 @@ impl Reactor {
     pub(crate) fn read_at_most(&mut self, fd: impl AsFd, bytes_max: usize) -> io::Result<Chunk> {
         let mut buffer = mem::take(&mut self.buffer);
         let outcome = self.read_onto(fd, &mut buffer, bytes_max);
-        let data = if 2 * buffer.len() > self.read_bytes {
+        let data = if buffer.len() >= FIRST_READ_BYTES {
             buffer.split().freeze()
         } else {
             let data = Bytes::copy_from_slice(&buffer);
@@ -97,7 +97,11 @@ impl Reactor {
         buffer: &mut BytesMut,
         bytes_max: usize,
     ) -> io::Result<ReadOutcome> {
-        let outcome = stream::read_onto(fd, buffer, bytes_max.min(self.read_bytes))?;
+        let wanted = bytes_max.min(self.read_bytes);
+        // Half of it in pages that are there already costs less than all of it in new ones.
+        let spare = buffer.capacity() - buffer.len();
+        let wanted = if spare >= wanted / 2 { wanted.min(spare) } else { wanted };
+        let outcome = stream::read_onto(fd, buffer, wanted)?;
         if outcome == ReadOutcome::Data(self.read_bytes) {
             self.read_bytes = (4 * self.read_bytes).min(READ_BYTES);
         }

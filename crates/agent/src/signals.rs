@@ -27,13 +27,15 @@ pub(crate) const AGENT: [Signal; 5] =
 pub(crate) struct Signals {
     fd: SignalFd,
     /// Ignored when we were started, as `nohup` does: blocking a signal would bring it back.
-    ignored: u64,
+    ignored: Vec<Signal>,
 }
 
 impl Signals {
     /// Collects `signals`.
     pub(crate) fn new(signals: &[Signal]) -> io::Result<Signals> {
-        let ignored = ignored_signals() & !mask_of(Signal::CHLD);
+        let is_ignored =
+            |signal: &Signal| *signal != Signal::CHLD && os::signals::is_ignored(*signal);
+        let ignored = signals.iter().copied().filter(is_ignored).collect();
         Ok(Signals { fd: SignalFd::new(signals)?, ignored })
     }
 
@@ -41,7 +43,7 @@ impl Signals {
     pub(crate) fn next(&self) -> Option<Signal> {
         // An error is not expected, and would be as if nothing had come.
         while let Ok(Some(received)) = self.fd.read() {
-            if self.ignored & mask_of(received.signal) == 0 {
+            if !self.ignored.contains(&received.signal) {
                 return Some(received.signal);
             }
         }
@@ -61,26 +63,4 @@ pub(crate) fn stop_self() {
     os::signals::raise(Signal::TSTP);
     // Blocks it again, and keeps it blocked.
     let _ = SignalFd::new(&[Signal::TSTP]);
-}
-
-fn mask_of(signal: Signal) -> u64 {
-    1_u64.checked_shl(signal.0.unsigned_abs().saturating_sub(1)).unwrap_or_default()
-}
-
-/// Bit n - 1 for signal n; see proc(5), `SigIgn`.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rust_programs_ignore_sigpipe_and_that_is_seen() {
-        assert_ne!(ignored_signals() & mask_of(Signal::PIPE), 0);
-        assert_eq!(ignored_signals() & mask_of(Signal::SEGV), 0);
-    }
 }

@@ -1,8 +1,9 @@
 //! What a job's tasks leave behind: processes that outlive them, adopted by us as the sub-reaper.
 //!
 //! Our helpers' processes are not strays, nor are agents below them. Children of ours that are no
-//! helpers are, with all below them. The kernel's list of our children costs one read of a small
-//! file; only when it shows a stray, or when the kernel keeps no such list, is all of `/proc` read.
+//! helpers are, with all below them. Who has no children has no strays, which costs one system call;
+//! the kernel's list of our children costs one read of a small file; only when it shows a stray, or
+//! when the kernel keeps no such list, is all of `/proc` read.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -63,7 +64,8 @@ fn kill(strays: &[Pid]) {
 }
 
 fn strays(helpers: &BTreeSet<Pid>) -> Vec<Pid> {
-    let no_stray = own_children().is_some_and(|pids| pids.iter().all(|pid| helpers.contains(pid)));
+    let no_stray = !process::has_children()
+        || own_children().is_some_and(|pids| pids.iter().all(|pid| helpers.contains(pid)));
     if no_stray {
         return Vec::new();
     }

@@ -16,7 +16,7 @@
 //! - in an MPI job [`CARD`] for each task of the whole job, since every agent can find every card.
 //!
 //! What is left out: the remote shells that run beside a parent, one for each child; the kernel's
-//! socket buffers; the tasks, and what of their output is on its way, which is bounded by 8 MiB.
+//! socket buffers; the tasks, and what of their output is on its way, which is bounded by 4 MiB.
 
 use model::{IdSet, Tree};
 

@@ -33,9 +33,10 @@ const SHELL_LINGER_MAX: Duration = Duration::from_secs(1);
 const HURRY: Duration = Duration::from_millis(800);
 
 /// Output that all children together may have on their way to this member, in bytes, and bounds on
-/// one child's part. The lower bound keeps one link busy, the upper bounds this member's memory.
-const OUTPUT_BYTES: u32 = 8 << 20;
-const OUTPUT_BYTES_MIN: u32 = 128 << 10;
+/// one child's part. The lower bound keeps one link busy, the upper bounds this member's memory; what
+/// is never on its way costs no new page either, which for short jobs is a good part of all cost.
+const OUTPUT_BYTES: u32 = 4 << 20;
+const OUTPUT_BYTES_MIN: u32 = 64 << 10;
 const OUTPUT_BYTES_MAX: u32 = 1 << 20;
 
 impl Engine {

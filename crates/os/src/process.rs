@@ -107,6 +107,12 @@ pub fn reap_any() -> io::Result<Reaped> {
     }
 }
 
+/// Whether there is a child, running or not yet reaped. A sub-reaper without one has no descendants.
+pub fn has_children() -> bool {
+    let looked = wait_for(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT);
+    !looked.is_err_and(|error| error.raw_os_error() == Some(libc::ECHILD))
+}
+
 /// Sends `signal` to one process. The number must be known to be in use: of a child not reaped.
 ///
 /// # Errors

@@ -87,6 +87,14 @@ pub fn ignore(signals: &[Signal]) {
     }
 }
 
+/// Whether `signal` is ignored, as `nohup` leaves SIGHUP.
+pub fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: zeroed is a valid sigaction; without a new one the call only tells.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    let told = unsafe { libc::sigaction(signal.0, ptr::null(), &mut action) };
+    told == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
 /// Sends `signal` to ourselves.
 pub fn raise(signal: Signal) {
     // SAFETY: no preconditions.
@@ -107,5 +115,16 @@ pub(crate) fn set_of(signals: &[Signal]) -> libc::sigset_t {
             libc::sigaddset(&mut set, signal.0);
         }
         set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rust_programs_ignore_sigpipe_and_that_is_seen() {
+        assert!(is_ignored(Signal::PIPE));
+        assert!(!is_ignored(Signal::SEGV));
     }
 }

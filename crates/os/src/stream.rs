@@ -100,7 +100,14 @@ pub fn read_onto(
     buffer: &mut BytesMut,
     bytes_max: usize,
 ) -> io::Result<ReadOutcome> {
-    buffer.reserve(bytes_max);
+    if !buffer.try_reclaim(bytes_max) {
+        if buffer.is_empty() {
+            // To grow would copy what it held before.
+            *buffer = BytesMut::with_capacity(bytes_max);
+        } else {
+            buffer.reserve(bytes_max);
+        }
+    }
     let room = &mut buffer.spare_capacity_mut()[..bytes_max];
     let read = || rustix::io::read(&fd, &mut *room).map(|(data, _)| data.len());
     let n = match rustix::io::retry_on_intr(read) {

@@ -66,9 +66,11 @@ fn reap_a_zoo() {
     for what in ["stubborn", "stopped", "orphan", "bomb"] {
         start(what, what != "stopped");
     }
+    assert!(os::process::has_children());
     let mut reaped = 0;
     os::process::kill_all_descendants(BOUND, &mut |_, _| reaped += 1).unwrap();
     assert_eq!(os::process::reap_any().unwrap(), os::process::Reaped::NoChildren);
+    assert!(!os::process::has_children());
     assert!(reaped >= 3);
     say("clean", 0);
 }

@@ -62,9 +62,11 @@ impl Outbox {
         out: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<(), ChannelError> {
-        out.reserve_exact(
-            self.queued_bytes.min(bytes_max) + RECORD_BYTES_MAX.min(self.queued_bytes),
-        );
+        let room = self.queued_bytes.min(bytes_max) + RECORD_BYTES_MAX.min(self.queued_bytes);
+        if out.is_empty() && out.capacity() < room {
+            // To grow would copy what it held before.
+            *out = Vec::with_capacity(room.next_power_of_two());
+        }
         while out.len() < bytes_max && !self.is_empty() {
             channel.seal_record(out, |out| self.gather(out))?;
         }
