@@ -10,7 +10,7 @@ use model::{AgentId, Time};
 use os::net::{self, LinkTimes};
 use os::stream::{self, ReadOutcome, WriteOutcome};
 use os::{Interest, Ready};
-use wire::channel::RECORD_BYTES_MAX;
+use wire::channel::SEALED_BYTES_MAX;
 use wire::{
     Channel, ChannelError, Established, Frame, FrameError, Handshake, Inbox, Message, Outbox,
 };
@@ -20,7 +20,7 @@ use crate::source::Source;
 
 /// Sealed bytes that are made for one write: a record, which is still in the processor's cache then.
 /// A link that is stuck holds no more.
-const SEALED_BYTES: usize = RECORD_BYTES_MAX;
+const SEALED_BYTES: usize = SEALED_BYTES_MAX;
 
 /// The kernel's probes on an idle link, so that a cut one is noticed while nobody has anything to
 /// say and no process wakes for it.

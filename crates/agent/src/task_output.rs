@@ -22,7 +22,7 @@ pub(crate) const PACE: Duration = Duration::from_millis(5);
 const BURST_READS: u32 = 8;
 
 /// A read of less is small.
-const SMALL_BYTES: usize = 16 * 1024;
+const SMALL_BYTES: usize = 4 * 1024;
 
 /// What a pipe holds when it is made.
 const PIPE_BYTES: usize = 64 * 1024;

@@ -14,7 +14,7 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// Where several lines are cut into pieces: such a piece and its header fill one record of the
 /// channel, and are opened and passed on without a copy.
-const PIECE_BYTES_BEST: usize = 65_535 - 16 - 21;
+const PIECE_BYTES_BEST: usize = 65_000 - 21;
 
 /// Up to so much that follows an unfinished line is copied behind it, which costs less than a piece
 /// of its own. Of more, only the line's end is.

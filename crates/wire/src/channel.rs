@@ -31,11 +31,16 @@ pub const PREAMBLE_BYTES: usize = GREETING_BYTES + 8 + 16 + 3 * size_of::<u32>()
 /// Bytes of a record's length.
 pub(crate) const RECORD_HEADER_BYTES: usize = size_of::<u16>();
 
-/// The most ciphertext in a record: Noise's own limit.
+/// The most ciphertext in a record that is accepted: Noise's own limit.
 pub const RECORD_BYTES_MAX: usize = 65_535;
 
-/// The most plaintext in a record.
-pub const RECORD_PLAIN_BYTES_MAX: usize = RECORD_BYTES_MAX - TAG_BYTES;
+/// The most plaintext that is put into a record. Sealed, it fits into one of the largest packets that
+/// Linux builds, of 64 KiB with up to 320 bytes of headers and in whole segments of an Ethernet; a
+/// longer record would cost a second packet for its last few bytes.
+pub const RECORD_PLAIN_BYTES_MAX: usize = 65_000;
+
+/// The longest record that is sent, its header included.
+pub const SEALED_BYTES_MAX: usize = RECORD_HEADER_BYTES + RECORD_PLAIN_BYTES_MAX + TAG_BYTES;
 
 /// Why a link is no channel of this session, or no longer.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

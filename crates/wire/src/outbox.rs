@@ -10,7 +10,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::Message;
-use crate::channel::{Channel, ChannelError, RECORD_BYTES_MAX, RECORD_PLAIN_BYTES_MAX};
+use crate::channel::{Channel, ChannelError, RECORD_PLAIN_BYTES_MAX, SEALED_BYTES_MAX};
 use crate::frame::{Class, Frame, FrameError};
 
 /// What one link has yet to send.
@@ -62,7 +62,7 @@ impl Outbox {
         out: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<(), ChannelError> {
-        let room = self.queued_bytes.min(bytes_max) + RECORD_BYTES_MAX.min(self.queued_bytes);
+        let room = self.queued_bytes.min(bytes_max) + SEALED_BYTES_MAX.min(self.queued_bytes);
         if out.is_empty() && out.capacity() < room {
             // To grow would copy what it held before.
             *out = Vec::with_capacity(room.next_power_of_two());
