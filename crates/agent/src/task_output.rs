@@ -1,9 +1,9 @@
 //! A task's standard output or error: read when something is there, or at a steady pace.
 //!
-//! A task that writes line by line would wake us for every line, and each wake-up costs both of us
-//! microseconds. So a stream on which several small reads came soon after each other is no longer
-//! waited for but looked at every [`PACE`], until a read finds nothing, or much. What a user sees
-//! comes by no more than that later, and only while there is a flood of it.
+//! A task that writes line by line, or page by page, would wake us for every write, and each wake-up
+//! costs both of us microseconds. So a stream on which two small reads came soon after each other is
+//! no longer waited for but looked at every [`PACE`], until a read finds nothing, or much. What a user
+//! sees comes by no more than that later, and only while there is a flood of it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,14 +15,11 @@ use os::{Interest, Poller};
 use crate::reactor::{Chunk, READ_BYTES, Reactor, Watched};
 use crate::source::Source;
 
-/// How often a paced stream is read: often enough for a screen, and for a pipe at 12 MB/s.
-pub(crate) const PACE: Duration = Duration::from_millis(5);
+/// How often a paced stream is read: a new pipe then carries 64 MB/s.
+pub(crate) const PACE: Duration = Duration::from_millis(1);
 
-/// Small reads within [`PACE`] of each other, until the stream is paced.
-const BURST_READS: u32 = 8;
-
-/// A read of less is small.
-const SMALL_BYTES: usize = 4 * 1024;
+/// A read of less is small: it has left a good part of a new pipe empty.
+const SMALL_BYTES: usize = 48 * 1024;
 
 /// What a pipe holds when it is made.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -35,8 +32,6 @@ const LARGE_PIPE_BYTES: usize = READ_BYTES;
 pub(crate) struct TaskOutput {
     pipe: Watched,
     last_read: Time,
-    /// Small reads that came soon after each other.
-    burst: u32,
     is_paced: bool,
 }
 
@@ -44,13 +39,12 @@ impl TaskOutput {
     /// A pipe that is not waited for yet.
     pub(crate) fn new(pipe: OwnedFd, source: Source) -> TaskOutput {
         let pipe = Watched::new(pipe, source);
-        TaskOutput { pipe, last_read: Time::ZERO, burst: 0, is_paced: false }
+        TaskOutput { pipe, last_read: Time::ZERO, is_paced: false }
     }
 
     /// Waits for something to read, or leaves it in the kernel.
     pub(crate) fn wait(&mut self, poller: &Poller, on: bool) -> io::Result<()> {
         self.is_paced = false;
-        self.burst = 0;
         self.pipe.wait_for(poller, on.then_some(Interest::READ))
     }
 
@@ -83,8 +77,7 @@ impl TaskOutput {
         if bytes >= SMALL_BYTES {
             return self.wait(poller, true);
         }
-        self.burst = if is_soon { self.burst + 1 } else { 0 };
-        if self.burst == BURST_READS {
+        if is_soon && !self.is_paced {
             self.is_paced = true;
             self.pipe.wait_for(poller, None)?;
         }
@@ -127,17 +120,16 @@ mod tests {
         }
     }
 
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
+    fn us(us: u64) -> Duration {
+        Duration::from_micros(us)
     }
 
     #[test]
-    fn a_stream_is_paced_after_many_small_reads_in_a_row() {
+    fn a_stream_is_paced_after_two_small_reads_in_a_row() {
         let mut bench = Bench::new();
-        for read in 0..=u64::from(BURST_READS) {
-            assert!(!bench.output.is_paced(), "before read {read}");
-            bench.pass(100, ms(read));
-        }
+        bench.pass(100, us(0));
+        assert!(!bench.output.is_paced());
+        bench.pass(100, us(999));
         assert!(bench.output.is_paced());
     }
 
@@ -145,7 +137,7 @@ mod tests {
     fn a_stream_that_is_read_now_and_then_is_waited_for() {
         let mut bench = Bench::new();
         for read in 0..50 {
-            bench.pass(100, ms(read * 5));
+            bench.pass(100, PACE * read);
         }
         assert!(!bench.output.is_paced());
     }
@@ -154,15 +146,15 @@ mod tests {
     fn a_paced_stream_stays_so_until_it_has_nothing_or_much() {
         for much in [0, SMALL_BYTES] {
             let mut bench = Bench::new();
-            (0..=u64::from(BURST_READS)).for_each(|read| bench.pass(100, ms(read)));
-            (2..10).for_each(|tick| bench.pass(100, PACE * tick));
+            bench.pass(16 * 1024, us(0)); // from here on, more is read at once
+            (1..10).for_each(|tick| bench.pass(100, us(900 * tick)));
             assert!(bench.output.is_paced());
             match much {
                 0 => {
-                    let nothing = bench.output.read(START + ms(60), &mut bench.reactor).unwrap();
+                    let nothing = bench.output.read(START + PACE * 10, &mut bench.reactor).unwrap();
                     assert_eq!(nothing, Chunk::WouldBlock);
                 }
-                much => bench.pass(much, ms(60)),
+                much => bench.pass(much, PACE * 10),
             }
             assert!(!bench.output.is_paced());
         }
@@ -172,7 +164,7 @@ mod tests {
     fn a_paced_stream_wakes_nobody_and_one_that_is_waited_for_does() {
         let mut bench = Bench::new();
         let mut ready = Vec::new();
-        (0..=u64::from(BURST_READS)).for_each(|read| bench.pass(100, ms(read)));
+        (0..2).for_each(|read| bench.pass(100, us(read)));
         stream::write(&bench.task, b"more").unwrap();
         bench.reactor.poller.wait(Some(Duration::ZERO), &mut ready).unwrap();
         assert!(ready.is_empty());
