@@ -303,7 +303,7 @@ impl Head {
     }
 
     fn on_output(&mut self, output: Output, orders: &mut Orders) {
-        let Output { rank, stream, data, .. } = output;
+        let (rank, stream, data) = (output.rank, output.stream, output.into_bytes());
         orders.effects.push_back(Effect::WriteOutput { rank, stream, data });
     }
 

@@ -486,8 +486,8 @@ impl Engine {
         let Some(task) = job.tasks.get_mut(&rank) else { return };
         let lines = &mut task.streams[stream as usize].lines;
         let (id, queue) = (job.spec.job, &mut job.output);
-        lines.on_data(now, data, |offset, data| {
-            queue.push_back((None, Output { job: id, rank, stream, offset, data }));
+        lines.on_data(now, data, |offset, lead, data| {
+            queue.push_back((None, Output { job: id, rank, stream, offset, lead, data }));
         });
         job.flush_at = [job.flush_at, lines.flush_at()].into_iter().flatten().min();
         if lines.held() > 0 && job.tasks.len() * 2 * proto::PIECE_BYTES_MAX > HELD_BYTES_MAX {
@@ -513,8 +513,8 @@ impl Engine {
                 [Stream::Stdout, Stream::Stderr].into_iter().zip(&mut task.streams)
             {
                 if is_due(&state.lines) {
-                    state.lines.flush(|offset, data| {
-                        let output = Output { job: id, rank: *rank, stream, offset, data };
+                    state.lines.flush(|offset, lead, data| {
+                        let output = Output { job: id, rank: *rank, stream, offset, lead, data };
                         job.output.push_back((None, output));
                     });
                 }
@@ -530,8 +530,8 @@ impl Engine {
         let state = &mut task.streams[stream as usize];
         state.ended = true;
         let (id, queue) = (job.spec.job, &mut job.output);
-        state.lines.flush(|offset, data| {
-            queue.push_back((None, Output { job: id, rank, stream, offset, data }));
+        state.lines.flush(|offset, lead, data| {
+            queue.push_back((None, Output { job: id, rank, stream, offset, lead, data }));
         });
         self.send_output();
     }
@@ -549,7 +549,7 @@ impl Engine {
             && self.credit.is_open()
             && let Some((from, output)) = job.output.pop_front()
         {
-            let bytes = output.data.len();
+            let bytes = output.len();
             self.credit.on_sent(bytes);
             self.up(Message::Output(output));
             self.grant_output(from, bytes);

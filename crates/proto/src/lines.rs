@@ -4,6 +4,7 @@
 //! for [`QUIET`], or at the end. So lines of different tasks mix only where a task leaves a line
 //! unfinished. Lines are passed on without a copy, but for those that come in parts.
 
+use core::mem;
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -16,8 +17,8 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// channel, and are opened and passed on without a copy.
 const PIECE_BYTES_BEST: usize = 65_000 - 21;
 
-/// Up to so much that follows an unfinished line is copied behind it, which costs less than a piece
-/// of its own. Of more, only the line's end is.
+/// Up to so much that follows an unfinished line is copied behind it. More is not copied: the line's
+/// beginning then goes before it as a part of its own.
 const JOINED_BYTES_MAX: usize = 4 * 1024;
 
 /// How long an unfinished line is held back, hoping for its rest: longer than a program pauses
@@ -34,8 +35,9 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Handles more output; `emit` gets each piece with the number of bytes that went before it.
-    pub fn on_data(&mut self, now: Time, data: Bytes, mut emit: impl FnMut(u64, Bytes)) {
+    /// Handles more output; `emit` gets the number of bytes that went before each piece, and the piece
+    /// in two parts, of which the first may be empty.
+    pub fn on_data(&mut self, now: Time, data: Bytes, mut emit: impl FnMut(u64, Bytes, Bytes)) {
         let whole = match memchr::memrchr(b'\n', &data) {
             Some(newline) => newline + 1,
             None => 0,
@@ -47,17 +49,17 @@ impl Lines {
         self.rest.extend_from_slice(&tail);
         while self.rest.len() >= PIECE_BYTES_MAX {
             let piece = self.rest.split_to(PIECE_BYTES_MAX).freeze();
-            self.emit(piece, &mut emit);
+            self.emit(Bytes::new(), piece, &mut emit);
         }
         self.flush_at = (!self.rest.is_empty()).then(|| now + QUIET);
     }
 
     /// Gives out an unfinished line: the stream was quiet, has ended, or memory is short.
-    pub fn flush(&mut self, mut emit: impl FnMut(u64, Bytes)) {
+    pub fn flush(&mut self, mut emit: impl FnMut(u64, Bytes, Bytes)) {
         self.flush_at = None;
         if !self.rest.is_empty() {
             let piece = self.rest.split().freeze();
-            self.emit(piece, &mut emit);
+            self.emit(Bytes::new(), piece, &mut emit);
         }
     }
 
@@ -77,35 +79,41 @@ impl Lines {
         self.rest.len()
     }
 
-    fn emit_whole(&mut self, mut lines: Bytes, emit: &mut impl FnMut(u64, Bytes)) {
-        if !self.rest.is_empty() {
-            let first = memchr::memchr(b'\n', &lines).map_or(lines.len(), |newline| newline + 1);
-            let joined = if lines.len() > JOINED_BYTES_MAX { first } else { lines.len() };
-            self.rest.extend_from_slice(&lines.split_to(joined));
+    fn emit_whole(&mut self, lines: Bytes, emit: &mut impl FnMut(u64, Bytes, Bytes)) {
+        if lines.len() > JOINED_BYTES_MAX || self.rest.is_empty() {
+            let lead = self.rest.split().freeze();
+            self.emit_pieces(lead, lines, emit);
+        } else {
+            self.rest.extend_from_slice(&lines);
             let joined = self.rest.split().freeze();
-            self.emit_pieces(joined, emit);
-        }
-        if !lines.is_empty() {
-            self.emit_pieces(lines, emit);
+            self.emit_pieces(Bytes::new(), joined, emit);
         }
     }
 
-    fn emit_pieces(&mut self, mut lines: Bytes, emit: &mut impl FnMut(u64, Bytes)) {
-        while lines.len() > PIECE_BYTES_BEST {
-            let max = PIECE_BYTES_MAX.min(lines.len());
-            let cut = memchr::memrchr(b'\n', &lines[..PIECE_BYTES_BEST])
+    fn emit_pieces(
+        &mut self,
+        mut lead: Bytes,
+        mut lines: Bytes,
+        emit: &mut impl FnMut(u64, Bytes, Bytes),
+    ) {
+        while lead.len() + lines.len() > PIECE_BYTES_BEST {
+            let max = lines.len().min(PIECE_BYTES_MAX - lead.len());
+            let best = max.min(PIECE_BYTES_BEST.saturating_sub(lead.len()));
+            let cut = memchr::memrchr(b'\n', &lines[..best])
                 .or_else(|| memchr::memchr(b'\n', &lines[..max]))
                 .map_or(max, |newline| newline + 1);
             let piece = lines.split_to(cut);
-            self.emit(piece, emit);
+            self.emit(mem::take(&mut lead), piece, emit);
         }
-        self.emit(lines, emit);
+        if !lines.is_empty() {
+            self.emit(lead, lines, emit);
+        }
     }
 
-    fn emit(&mut self, piece: Bytes, emit: &mut impl FnMut(u64, Bytes)) {
+    fn emit(&mut self, lead: Bytes, data: Bytes, emit: &mut impl FnMut(u64, Bytes, Bytes)) {
         let offset = self.offset;
-        self.offset += piece.len() as u64;
-        emit(offset, piece);
+        self.offset += (lead.len() + data.len()) as u64;
+        emit(offset, lead, data);
     }
 }
 
@@ -125,14 +133,17 @@ mod tests {
     }
 
     #[test]
-    fn much_that_follows_an_unfinished_line_goes_out_by_itself() {
+    fn much_that_follows_an_unfinished_line_goes_out_with_it_and_is_not_copied() {
         let mut lines = Lines::default();
         feed(&mut lines, b"tw");
         let mut data = b"o\n".to_vec();
         data.resize(JOINED_BYTES_MAX + 1, b'x');
         data.push(b'\n');
-        let pieces = [(0, b"two\n".to_vec()), (4, data[2..].to_vec())];
-        assert_eq!(feed(&mut lines, &data), pieces);
+        let data = Bytes::from(data);
+        lines.on_data(Time::ZERO, data.clone(), |offset, lead, piece| {
+            assert_eq!((offset, &lead[..], piece.as_ptr()), (0, &b"tw"[..], data.as_ptr()));
+        });
+        assert_eq!((lines.offset, lines.held()), (2 + data.len() as u64, 0));
     }
 
     #[test]
@@ -141,7 +152,7 @@ mod tests {
         assert_eq!(feed(&mut lines, b"name? "), []);
         assert_eq!(lines.flush_at(), Some(Time::ZERO + QUIET));
         let mut out = vec![];
-        lines.flush(|offset, piece| out.push((offset, piece.to_vec())));
+        lines.flush(|offset, _, piece| out.push((offset, piece.to_vec())));
         assert_eq!(out, [(0, b"name? ".to_vec())]);
     }
 
@@ -161,8 +172,8 @@ mod tests {
 
     fn feed(lines: &mut Lines, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
         let mut out = vec![];
-        lines.on_data(Time::ZERO, Bytes::copy_from_slice(data), |offset, piece| {
-            out.push((offset, piece.to_vec()));
+        lines.on_data(Time::ZERO, Bytes::copy_from_slice(data), |offset, lead, piece| {
+            out.push((offset, [lead, piece].concat()));
         });
         out
     }

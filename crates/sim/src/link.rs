@@ -117,7 +117,7 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
     const HEADER: u64 = 32;
     let payload = match message {
         Message::Enter { payload, .. } | Message::Release { payload, .. } => payload.len(),
-        Message::Output(output) => output.data.len(),
+        Message::Output(output) => output.len(),
         Message::Input { data, .. } => data.len(),
         Message::Welcome(welcome) => welcome.names.len(),
         Message::Work(work) => work.names.len(),

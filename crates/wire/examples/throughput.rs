@@ -95,6 +95,7 @@ fn output(bytes: usize) -> Message {
         rank: Rank(0),
         stream: Stream::Stdout,
         offset: 0,
+        lead: bytes::Bytes::new(),
         data: vec![b'x'; bytes].into(),
     })
 }

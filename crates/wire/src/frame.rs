@@ -106,7 +106,7 @@ impl Class {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Frame {
     class: Class,
-    /// Everything that had to be encoded: of a data frame the headers, of another the whole.
+    /// Everything that had to be encoded: of a data frame the headers and a lead, of another the whole.
     head: Bytes,
     /// The raw bytes of a data frame, shared with its message.
     data: Bytes,
@@ -152,7 +152,7 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) -> Result<(), FrameError> {
 /// through the message for others.
 pub fn encoded_len(message: &Message) -> usize {
     match data_of(message) {
-        Some((_, data)) => HEADER_BYTES + DATA_HEADER_BYTES + data.len(),
+        Some((head, data)) => HEADER_BYTES + DATA_HEADER_BYTES + head.lead.len() + data.len(),
         None => {
             let size = postcard::serialize_with_flavor(message, Size::default());
             HEADER_BYTES + size.unwrap_or(0)
@@ -227,7 +227,8 @@ impl Decoder {
         frame.advance(HEADER_BYTES);
         let (job, rank) = (JobId(frame.get_u32_le()), Rank(frame.get_u32_le()));
         let offset = frame.get_u64_le();
-        let output = |stream| Output { job, rank, stream, offset, data: frame.clone() };
+        let output =
+            |stream| Output { job, rank, stream, offset, lead: Bytes::new(), data: frame.clone() };
         match kind {
             DataKind::Stdout => Message::Output(output(Stream::Stdout)),
             DataKind::Stderr => Message::Output(output(Stream::Stderr)),
@@ -293,25 +294,27 @@ impl Kind {
     }
 }
 
-/// The fixed header of a data frame.
-struct DataHead {
+/// The fixed header of a data frame, and the raw bytes that are copied behind it.
+struct DataHead<'a> {
     kind: DataKind,
     job: JobId,
     rank: Rank,
     offset: u64,
+    lead: &'a [u8],
 }
 
 /// The parts of a message that travels as a data frame.
-fn data_of(message: &Message) -> Option<(DataHead, &Bytes)> {
-    if let Message::Output(Output { job, rank, stream, offset, data }) = message {
+fn data_of(message: &Message) -> Option<(DataHead<'_>, &Bytes)> {
+    if let Message::Output(Output { job, rank, stream, offset, lead, data }) = message {
         let kind = match stream {
             Stream::Stdout => DataKind::Stdout,
             Stream::Stderr => DataKind::Stderr,
         };
-        return Some((DataHead { kind, job: *job, rank: *rank, offset: *offset }, data));
+        return Some((DataHead { kind, job: *job, rank: *rank, offset: *offset, lead }, data));
     }
     if let Message::Input { job, rank, offset, data } = message {
-        let head = DataHead { kind: DataKind::Input, job: *job, rank: *rank, offset: *offset };
+        let (kind, lead) = (DataKind::Input, &[]);
+        let head = DataHead { kind, job: *job, rank: *rank, offset: *offset, lead };
         return Some((head, data));
     }
     None
@@ -328,13 +331,19 @@ fn encode_head(message: &Message, out: &mut Vec<u8>) -> Result<Bytes, FrameError
     }
 }
 
-fn encode_data_head(head: &DataHead, data_len: usize, out: &mut Vec<u8>) -> Result<(), FrameError> {
-    let header = header(Kind::Data(head.kind), DATA_HEADER_BYTES + data_len)?;
-    out.reserve(HEADER_BYTES + DATA_HEADER_BYTES);
+fn encode_data_head(
+    head: &DataHead<'_>,
+    data_len: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), FrameError> {
+    let raw_bytes = head.lead.len() + data_len;
+    let header = header(Kind::Data(head.kind), DATA_HEADER_BYTES + raw_bytes)?;
+    out.reserve(HEADER_BYTES + DATA_HEADER_BYTES + head.lead.len());
     out.extend_from_slice(&header);
     out.extend_from_slice(&head.job.0.to_le_bytes());
     out.extend_from_slice(&head.rank.0.to_le_bytes());
     out.extend_from_slice(&head.offset.to_le_bytes());
+    out.extend_from_slice(head.lead);
     Ok(())
 }
 

@@ -371,8 +371,23 @@ pub struct Output {
     pub stream: Stream,
     /// How many bytes of the stream went before.
     pub offset: u64,
+    /// What comes before `data`: the beginning of a line that came earlier. Nothing, once it was sent.
+    pub lead: Bytes,
     /// The piece: whole lines where possible.
     pub data: Bytes,
+}
+
+impl Output {
+    /// How many bytes of the stream there are.
+    #[expect(clippy::len_without_is_empty, reason = "no piece is empty")]
+    pub fn len(&self) -> usize {
+        self.lead.len() + self.data.len()
+    }
+
+    /// Them all.
+    pub fn into_bytes(self) -> Bytes {
+        if self.lead.is_empty() { self.data } else { [self.lead, self.data].concat().into() }
+    }
 }
 
 /// Agents that had joined and are gone.

@@ -108,6 +108,20 @@ fn output_costs_21_bytes_a_piece() {
     assert_eq!(encoded_len(&output(1_000)), 1_021);
 }
 
+#[test]
+fn a_piece_in_two_parts_is_one_on_the_wire() {
+    let Message::Output(whole) = output(10_000) else { unreachable!() };
+    let lead = whole.data.slice(..100);
+    let data = whole.data.slice(100..);
+    let parts = Message::Output(Output { lead, data, ..whole.clone() });
+    let whole = Message::Output(whole);
+    assert_eq!(encoded_len(&parts), encoded_len(&whole));
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    encode(&whole, &mut one).unwrap();
+    encode(&parts, &mut other).unwrap();
+    assert_eq!(one, other);
+}
+
 fn output(bytes: usize) -> Message {
     let data = Bytes::from(vec![b'x'; bytes]);
     Message::Output(Output {
@@ -115,6 +129,7 @@ fn output(bytes: usize) -> Message {
         rank: Rank(1),
         stream: Stream::Stdout,
         offset: 7,
+        lead: Bytes::new(),
         data,
     })
 }

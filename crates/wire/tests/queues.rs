@@ -142,6 +142,7 @@ fn output(offset: u64, bytes: usize) -> Message {
         rank: Rank(1),
         stream: Stream::Stdout,
         offset,
+        lead: Bytes::new(),
         data: Bytes::from(vec![b'x'; bytes]),
     })
 }

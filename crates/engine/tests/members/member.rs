@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::{AgentConfig, Effect, Engine, HeadConfig, Input, LinkId, Outcome, Start, StartId};
 use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, TaskMap, Time, Tree};
-use wire::{Hello, JobSpec, Message, Output, SessionSpec, ShellFailureKind, Stream, Welcome};
+use wire::{Hello, JobSpec, Message, SessionSpec, ShellFailureKind, Stream, Welcome};
 
 pub(crate) const JOB: JobId = JobId(0);
 pub(crate) const PARENT: LinkId = LinkId(1000);
@@ -218,8 +218,9 @@ pub(crate) fn messages(effects: &[Effect]) -> Vec<Message> {
 
 pub(crate) fn outputs(messages: &[Message]) -> Vec<(u64, String)> {
     let output = |message: &Message| {
-        let Message::Output(Output { offset, data, .. }) = message else { return None };
-        Some((*offset, String::from_utf8_lossy(data).into_owned()))
+        let Message::Output(output) = message else { return None };
+        let data = output.clone().into_bytes();
+        Some((output.offset, String::from_utf8_lossy(&data).into_owned()))
     };
     messages.iter().filter_map(output).collect()
 }

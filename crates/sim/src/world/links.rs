@@ -55,7 +55,7 @@ impl World<'_> {
             if link.credit <= 0 {
                 self.checker.violate(format!("{link_id:?} carries output without credit"));
             }
-            link.credit -= output.data.len() as i64;
+            link.credit -= output.len() as i64;
             let uncredited = link.window.unwrap_or(0) - link.credit;
             let report = &mut self.checker.report;
             report.uncredited_max = report.uncredited_max.max(uncredited);

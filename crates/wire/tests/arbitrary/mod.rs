@@ -89,8 +89,9 @@ fn mark() -> impl Strategy<Value = Mark> {
 
 fn output() -> impl Strategy<Value = Output> {
     let stream = prop_oneof![Just(Stream::Stdout), Just(Stream::Stderr)];
-    (job(), rank(), stream, any::<u64>(), blob())
-        .prop_map(|(job, rank, stream, offset, data)| Output { job, rank, stream, offset, data })
+    (job(), rank(), stream, any::<u64>(), blob()).prop_map(|(job, rank, stream, offset, data)| {
+        Output { job, rank, stream, offset, lead: Bytes::new(), data }
+    })
 }
 
 fn input() -> impl Strategy<Value = Message> {

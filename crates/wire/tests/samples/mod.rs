@@ -143,7 +143,7 @@ fn job_fault() -> JobFault {
 
 fn output(stream: Stream) -> Output {
     let data = Bytes::from_static(b"a line\n");
-    Output { job: JOB, rank: Rank(6), stream, offset: 1 << 33, data }
+    Output { job: JOB, rank: Rank(6), stream, offset: 1 << 33, lead: Bytes::new(), data }
 }
 
 fn input() -> Message {
