@@ -1,7 +1,9 @@
-/* The floor of PMI-1: one process serves all clients, and does nothing but read, look up and write.
+/* The floor of PMI-1: one process a host serves its clients, and does nothing but read, look up and write.
  *
- * usage: pmi COUNT PROGRAM [ARGUMENT...]
- * Starts COUNT clients with a socket pair each, and knows what `pmi-client` asks for; requests are trusted.
+ * usage: pmi HOSTS CLIENTS PROGRAM [ARGUMENT...]
+ * A server for each host starts CLIENTS clients with a socket pair each, and knows what `pmi-client` asks for; requests
+ * are trusted. In a barrier each sends what was put to the first, which sends everything to all: plain bytes over a
+ * socket pair, with no shell, no tree and no encryption.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -13,6 +15,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +23,14 @@ extern char **environ;
 
 #define LINE_BYTES_MAX 2048
 
-static int count, in_barrier, *clients;
+static int hosts, count, in_barrier, *clients;
+
+/* The other servers, in the first; the first, in the others. */
+static int is_first, *peers, peer_count, servers_in_barrier;
+
+/* What was put since the last barrier, as `key value` lines; in the first server also by the others. */
+static char *cards;
+static size_t cards_length, cards_size;
 
 static void reply(int fd, const char *text, size_t length)
 {
@@ -42,12 +52,19 @@ static char *field(char *line, const char *name, int last)
 	return value;
 }
 
+/* Makes room for as many more bytes of cards. */
+static char *reserve_cards(size_t more)
+{
+	if (cards_length + more > cards_size)
+		cards = realloc(cards, cards_size = 2 * (cards_length + more));
+	return cards + cards_length;
+}
+
 static void put(int fd, char *line)
 {
-	char *value = strdup(field(line, "value=", 1)), *key = strdup(field(line, "key=", 0));
-	ENTRY entry = { .key = key, .data = value };
-	if (!hsearch(entry, ENTER))
-		errx(1, "table full");
+	char *value = field(line, "value=", 1), *key = field(line, "key=", 0);
+	size_t most = strlen(key) + strlen(value) + 3;
+	cards_length += (size_t)snprintf(reserve_cards(most), most, "%s %s\n", key, value);
 	REPLY(fd, "cmd=put_result rc=0 msg=success\n");
 }
 
@@ -62,13 +79,84 @@ static void get(int fd, char *line)
 	reply(fd, text, (size_t)length);
 }
 
+static void send_cards(int fd)
+{
+	struct iovec parts[] = { { &cards_length, sizeof cards_length }, { cards, cards_length } };
+	if (writev(fd, parts, 2) != (ssize_t)(sizeof cards_length + cards_length))
+		err(1, "writev");
+}
+
+/* Returns whether the other server is still there. */
+static int receive_cards(int fd)
+{
+	size_t length;
+	ssize_t received = recv(fd, &length, sizeof length, MSG_WAITALL);
+	if (received == 0) {
+		close(fd);
+		return 0;
+	}
+	if (received != sizeof length)
+		err(1, "recv");
+	/* To receive no bytes is to wait for some. */
+	if (length > 0 && recv(fd, reserve_cards(length), length, MSG_WAITALL) != (ssize_t)length)
+		err(1, "recv");
+	cards_length += length;
+	return 1;
+}
+
+static void release(void)
+{
+	char *text = memcpy(malloc(cards_length), cards, cards_length);
+	for (char *at = text, *end = text + cards_length; at < end;) {
+		char *value = memchr(at, ' ', (size_t)(end - at)), *last = memchr(value, '\n', (size_t)(end - value));
+		*value = *last = 0;
+		ENTRY entry = { .key = at, .data = value + 1 };
+		if (!hsearch(entry, ENTER))
+			errx(1, "table full");
+		at = last + 1;
+	}
+	cards_length = 0;
+	in_barrier = servers_in_barrier = 0;
+	for (int i = 0; i < count; i++)
+		REPLY(clients[i], "cmd=barrier_out\n");
+}
+
+/* In the first server: all have entered. */
+static void server_entered(void)
+{
+	if (++servers_in_barrier < hosts)
+		return;
+	for (int i = 0; i < peer_count; i++)
+		send_cards(peers[i]);
+	release();
+}
+
 static void barrier(void)
 {
 	if (++in_barrier < count)
 		return;
-	in_barrier = 0;
-	for (int i = 0; i < count; i++)
-		REPLY(clients[i], "cmd=barrier_out\n");
+	if (is_first)
+		return server_entered();
+	send_cards(peers[0]);
+	cards_length = 0;
+}
+
+static int is_peer(int fd)
+{
+	for (int i = 0; i < peer_count; i++)
+		if (peers[i] == fd)
+			return 1;
+	return 0;
+}
+
+static void serve_peer(int fd)
+{
+	if (!receive_cards(fd))
+		return;
+	if (is_first)
+		server_entered();
+	else
+		release();
 }
 
 static int starts(const char *line, const char *word)
@@ -110,7 +198,14 @@ static int read_request(int fd)
 	return 1;
 }
 
-static void start_client(int poller, int rank, char **argv)
+static void watch(int poller, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+	if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) < 0)
+		err(1, "epoll_ctl");
+}
+
+static void start_client(int poller, int index, int rank, char **argv)
 {
 	char number[32];
 	int pair[2];
@@ -126,29 +221,62 @@ static void start_client(int poller, int rank, char **argv)
 	if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) != 0)
 		errx(1, "cannot spawn %s", argv[0]);
 	close(pair[1]);
-	clients[rank] = pair[0];
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = pair[0] };
-	if (epoll_ctl(poller, EPOLL_CTL_ADD, pair[0], &event) < 0)
-		err(1, "epoll_ctl");
+	clients[index] = pair[0];
+	watch(poller, pair[0]);
+}
+
+/* Forks the other servers. Returns which host this one is. */
+static int start_servers(void)
+{
+	for (int host = 1; host < hosts; host++) {
+		int pair[2];
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+			err(1, "socketpair");
+		pid_t pid = fork();
+		if (pid < 0)
+			err(1, "fork");
+		if (pid == 0) {
+			while (peer_count > 0)
+				close(peers[--peer_count]);
+			close(pair[0]);
+			peers[peer_count++] = pair[1];
+			return host;
+		}
+		close(pair[1]);
+		peers[peer_count++] = pair[0];
+	}
+	is_first = 1;
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct epoll_event ready[256];
-	int poller = epoll_create1(EPOLL_CLOEXEC);
-	if (argc < 3)
-		errx(2, "usage: pmi COUNT PROGRAM [ARGUMENT...]");
-	count = atoi(argv[1]);
+	char size[32];
+	if (argc < 4)
+		errx(2, "usage: pmi HOSTS CLIENTS PROGRAM [ARGUMENT...]");
+	hosts = atoi(argv[1]);
+	count = atoi(argv[2]);
+	snprintf(size, sizeof size, "%d", hosts * count);
+	setenv("PMI_SIZE", size, 1);
 	clients = calloc((size_t)count, sizeof *clients);
-	if (!hcreate((size_t)count * 8))
+	peers = calloc((size_t)hosts, sizeof *peers);
+	int host = start_servers();
+	int poller = epoll_create1(EPOLL_CLOEXEC);
+	if (!hcreate((size_t)hosts * (size_t)count * 4))
 		err(1, "hcreate");
-	setenv("PMI_SIZE", argv[1], 1);
-	for (int rank = 0; rank < count; rank++)
-		start_client(poller, rank, argv + 2);
+	for (int i = 0; i < peer_count; i++)
+		watch(poller, peers[i]);
+	for (int i = 0; i < count; i++)
+		start_client(poller, i, host * count + i, argv + 3);
 	for (int left = count; left > 0;) {
 		int events = epoll_wait(poller, ready, 256, -1);
-		for (int i = 0; i < events; i++)
-			left -= !read_request(ready[i].data.fd);
+		for (int i = 0; i < events; i++) {
+			if (is_peer(ready[i].data.fd))
+				serve_peer(ready[i].data.fd);
+			else
+				left -= !read_request(ready[i].data.fd);
+		}
 	}
 	int failed = 0, status;
 	while (wait(&status) > 0)

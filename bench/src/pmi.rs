@@ -48,7 +48,7 @@ fn exchange(tools: &Tools, report: &mut Report, hosts: usize, clients: usize, st
             title: format!("{title}: {what}"),
             ours: turns.seconds(Convoke, index),
             other: Some((Hydra5.to_string(), turns.seconds(Hydra5, index))),
-            floor: Some(("one server in C".to_owned(), turns.seconds(Floor, index))),
+            floor: Some(("a server per host, in C".to_owned(), turns.seconds(Floor, index))),
             bar: Bar::RatioAtMost(bar),
         });
     }
@@ -60,7 +60,8 @@ fn once(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Vec<f64>> {
         Convoke | Hydra4 | Hydra5 => tools.command(who, job)?,
         Floor => {
             let mut command = Command::new(tools.floor("pmi"));
-            command.arg(job.tasks().to_string()).args(&job.program);
+            let shape = [job.hosts, job.tasks_per_host].map(|count| count.to_string());
+            command.args(shape).args(&job.program);
             command
         }
     };

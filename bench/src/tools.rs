@@ -48,7 +48,7 @@ impl Tools {
             hydra4: "/usr/bin/mpiexec.hydra".into(),
             hydra5: path_of("MPICH5", &target.join("mpich5")).join("bin/mpiexec.hydra"),
             shell: path_of("TESTBED_SHELL", &profile_dir.join("testbed-shell")),
-            pmi_client: profile_dir.join("pmi-client"),
+            pmi_client: path_of("PMI_CLIENT", &profile_dir.join("pmi-client")),
             misbehave: profile_dir.join("misbehave"),
             scratch: tempfile::tempdir().context("make a directory")?,
         };

@@ -13,13 +13,17 @@
 #![expect(unsafe_code, reason = "raw clone: the child shares our memory until its execve")]
 
 use std::cell::OnceCell;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::ptr;
 
 use crate::{Pid, Signal};
+
+mod seats;
+
+use seats::Seated;
 
 /// What to start and how. Everything the child does not need is absent by default.
 #[derive(Debug)]
@@ -116,6 +120,7 @@ pub fn spawn(spec: &SpawnSpec<'_>) -> Result<Child, SpawnError> {
     let script_argv = script_pointers(spec);
     let env = pointers(&spec.env);
     let mut moves = moves(spec);
+    let seated = Seated::new(&mut moves);
     let mut plan = Plan {
         program: spec.program.as_ptr(),
         argv: argv.as_ptr(),
@@ -124,6 +129,7 @@ pub fn spawn(spec: &SpawnSpec<'_>) -> Result<Child, SpawnError> {
         dir: spec.dir.map_or(ptr::null(), CStr::as_ptr),
         moves: moves.as_mut_ptr(),
         n_moves: moves.len(),
+        table_end: seated.as_ref().map(Seated::table_end),
         first_free_fd: moves.iter().map(|m| m.target).max().unwrap_or(2).max(2) + 1,
         new_session: spec.new_session,
         process_group: spec.process_group,
@@ -162,6 +168,9 @@ struct Plan {
     dir: *const c_char,
     moves: *mut Move,
     n_moves: usize,
+    /// The child starts in our table of descriptors, and needs nothing from this number on; `None`
+    /// starts in a copy.
+    table_end: Option<RawFd>,
     first_free_fd: RawFd,
     new_session: bool,
     process_group: bool,
@@ -233,7 +242,8 @@ fn clone_child(plan: &mut Plan) -> io::Result<Child> {
             }),
         };
         let mut pidfd: c_int = -1;
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+        let table = if plan.table_end.is_some() { libc::CLONE_FILES } else { 0 };
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | table;
         let mask = block_all_signals();
         // SAFETY: the stack is ours alone until the child is done with it, since CLONE_VFORK
         // suspends us; `plan` outlives that too. `pidfd` is where the kernel puts the descriptor.
@@ -271,7 +281,9 @@ extern "C" fn child_main(plan: *mut c_void) -> c_int {
     let plan = plan.cast::<Plan>();
     // SAFETY: the parent is suspended and keeps `plan` alive; only system calls are made.
     unsafe {
-        let failed = if set_up_session(&*plan) == -1 {
+        let failed = if own_descriptors(&*plan) == -1 {
+            Step::Descriptors
+        } else if set_up_session(&*plan) == -1 {
             Step::Session
         } else if set_up_descriptors(&*plan) == -1 || limit_descriptors(&*plan) == -1 {
             Step::Descriptors
@@ -285,6 +297,16 @@ extern "C" fn child_main(plan: *mut c_void) -> c_int {
         ptr::write_volatile(&raw mut (*plan).failed, failed);
         libc::_exit(127)
     }
+}
+
+/// Comes first, since until then what is done to a descriptor is done to ours.
+///
+/// # Safety
+/// Only for the child part.
+unsafe fn own_descriptors(plan: &Plan) -> c_int {
+    let Some(end) = plan.table_end else { return 0 };
+    // SAFETY: all that the child gets is below the end.
+    unsafe { seats::part_from_table(end.cast_unsigned(), c_uint::MAX) }
 }
 
 /// # Safety

@@ -20,6 +20,30 @@ fn a_program_gets_its_arguments_environment_and_directory() {
 
 #[test]
 fn descriptors_that_swap_places_all_arrive() {
+    swap_places();
+}
+
+#[test]
+fn descriptors_arrive_and_pipes_end_where_we_hold_many() {
+    let list = || output_of(shell(c"ls /proc/self/fd", &[]));
+    let before = list();
+    let held: Vec<Pipe> = (0..100).map(|_| pipe().unwrap()).collect();
+    assert_eq!(list(), before);
+    swap_places();
+    let last = held.last().unwrap();
+    assert!(os::stream::write(&last.write, b"still ours").is_ok());
+    let mut spec = shell(c"echo never", &[]);
+    spec.dir = Some(c"/no/such");
+    spec.fds[1] = Some(last.write.as_fd());
+    spawn(&spec).unwrap_err();
+    drop(spec);
+    let Pipe { read, write } = held.into_iter().next_back().unwrap();
+    drop(write);
+    assert_eq!(read_all(&read), "still ours");
+}
+
+/// Has a child get three descriptors at each other's numbers, and reads all that it writes there.
+fn swap_places() {
     let pipes: Vec<Pipe> = (0..3).map(|_| pipe().unwrap()).collect();
     let numbers: Vec<i32> = pipes.iter().map(|p| p.write.as_raw_fd()).collect();
     let text = format!(
