@@ -37,7 +37,8 @@ pub struct SpawnSpec<'a> {
     pub env: Vec<&'a CStr>,
     /// The working directory; `None` is ours.
     pub dir: Option<&'a CStr>,
-    /// Standard input, output and error; `None` is ours.
+    /// Standard input, output and error; `None` is ours. Of other descriptors that we have inherited the child gets
+    /// those below 64.
     pub fds: [Option<BorrowedFd<'a>>; 3],
     /// More descriptors, with the numbers that the child sees. Numbers must differ.
     pub extra_fds: Vec<(BorrowedFd<'a>, RawFd)>,
@@ -386,6 +387,8 @@ unsafe fn set_up_descriptors(plan: &Plan) -> c_int {
             return -1;
         }
     }
+    // SAFETY: every source has been put in its place, and all places are below.
+    unsafe { seats::close_from(plan.first_free_fd.max(seats::SMALL)) };
     0
 }
 

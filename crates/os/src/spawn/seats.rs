@@ -14,8 +14,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::Move;
 
-/// With descriptors below this only, a whole copy is as cheap.
-const SMALL: RawFd = 64;
+/// With descriptors below this only, a whole copy is as cheap. What lies higher is passed to no child, in whichever
+/// way it starts.
+pub(super) const SMALL: RawFd = 64;
 
 /// No child of ours gets more descriptors.
 const SEATS: usize = 6;
@@ -104,9 +105,25 @@ fn can_part() -> bool {
 /// # Safety
 /// Only for the child part, which needs none of these.
 pub(super) unsafe fn part_from_table(first: c_uint, last: c_uint) -> c_int {
+    // SAFETY: what is closed is not needed.
+    unsafe { close_range(first, last, libc::CLOSE_RANGE_UNSHARE) }
+}
+
+/// Closes what we have inherited and did not mean to pass on. Where the call is unknown it stays open, and does no
+/// harm.
+///
+/// # Safety
+/// Only for the child part, in its own table, which needs none of these.
+pub(super) unsafe fn close_from(first: RawFd) {
+    // SAFETY: what is closed is not needed.
+    unsafe { close_range(first.cast_unsigned(), c_uint::MAX, 0) };
+}
+
+/// # Safety
+/// Descriptors of the range are not used afterwards.
+unsafe fn close_range(first: c_uint, last: c_uint, flags: c_uint) -> c_int {
     // SAFETY: a system call without pointers.
-    let done =
-        unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) };
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     if done == -1 { -1 } else { 0 }
 }
 
