@@ -240,6 +240,8 @@ static int start_servers(void)
 				close(peers[--peer_count]);
 			close(pair[0]);
 			peers[peer_count++] = pair[1];
+			/* What a remote shell starts has a session, and with it a share of the processors, of its own. */
+			setsid();
 			return host;
 		}
 		close(pair[1]);

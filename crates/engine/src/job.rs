@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,11 +11,15 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, Time};
-use proto::{Event, Fence, FenceEffect, Grants, Lines};
+use proto::{Event, Fence, Grants, Lines};
 use wire::{JobFault, JobSpec, MarkKind, Message, Output, Stream};
 
 use crate::engine::{Engine, Phase};
 use crate::{Effect, PMI_FD, Spawn};
+
+mod exchange;
+
+use exchange::Exchange;
 
 /// A job as one member knows it.
 #[derive(Debug)]
@@ -29,8 +33,7 @@ pub(crate) struct Job {
     launched: bool,
     pmi: pmi::Server,
     fence: Fence,
-    /// The tasks here wait for an exchange, which a fence's release ends.
-    exchanging: bool,
+    exchange: Exchange,
     stopping: Option<Stopping>,
     faults_told: u32,
     /// Children below which tasks may still run.
@@ -118,7 +121,7 @@ impl Job {
             launched: false,
             pmi: pmi::Server::new(info),
             fence: Fence::new(!ranks.is_empty(), children.iter().copied()),
-            exchanging: false,
+            exchange: Exchange::None,
             stopping: None,
             faults_told: 0,
             children,
@@ -163,7 +166,7 @@ impl Job {
         let kill_at = self.stopping.as_ref().and_then(|stopping| stopping.kill_at);
         // While nothing is read, a stream's silence is ours, not its task's.
         let flush_at = self.flush_at.filter(|_| self.reading);
-        [flush_at, self.check_at, kill_at].into_iter().flatten().min()
+        [flush_at, self.check_at, kill_at, self.exchange.due_at()].into_iter().flatten().min()
     }
 
     fn id(&self) -> JobId {
@@ -377,109 +380,6 @@ impl Engine {
         }
     }
 
-    pub(crate) fn on_task_pmi(&mut self, rank: Rank, data: &[u8]) {
-        let Some(job) = &mut self.job else { return };
-        job.pmi.on_bytes(rank, data);
-        self.drain_pmi();
-    }
-
-    pub(crate) fn on_task_pmi_closed(&mut self, rank: Rank) {
-        let Some(job) = &mut self.job else { return };
-        job.pmi.on_closed(rank);
-        self.drain_pmi();
-    }
-
-    fn drain_pmi(&mut self) {
-        while let Some(job) = &mut self.job
-            && let Some(effect) = job.pmi.poll_effect()
-        {
-            let id = job.id();
-            match effect {
-                pmi::Effect::Reply { rank, bytes } => {
-                    self.effects.push_back(Effect::PmiSend { job: id, rank, data: bytes });
-                }
-                pmi::Effect::Exchange { pairs } => {
-                    job.exchanging = true;
-                    job.fence.on_local_enter(pairs);
-                    self.drain_fence();
-                }
-                pmi::Effect::Leave => {
-                    job.fence.on_local_end();
-                    self.drain_fence();
-                }
-                pmi::Effect::Abort { rank, code, message } => {
-                    let message = message.as_str().to_string();
-                    self.fault(id, JobFault::Abort { rank, code, message });
-                }
-                pmi::Effect::Violation { rank, error } => {
-                    let words = error.to_string();
-                    if let Some(task) = job.tasks.get_mut(&rank) {
-                        task.broke_pmi = true;
-                    }
-                    self.task_fault(JobFault::Pmi { rank, words });
-                }
-                pmi::Effect::ClosedActive { rank } => {
-                    if let Some(task) = job.tasks.get_mut(&rank).filter(|t| t.ended.is_none()) {
-                        let deserted_at = self.now + EXIT_FOLLOWS_MAX;
-                        task.deserted_at = Some(deserted_at);
-                        job.check_at =
-                            Some(job.check_at.map_or(deserted_at, |at| at.min(deserted_at)));
-                    }
-                }
-            }
-        }
-    }
-
-    pub(crate) fn on_child_enter(&mut self, agent: AgentId, fence: u32, payload: Bytes) {
-        let Some(job) = &mut self.job else { return };
-        match job.fence.on_child_enter(agent, fence, payload) {
-            Ok(()) => self.drain_fence(),
-            Err(error) => self.child_misbehaved(agent, &error.to_string()),
-        }
-    }
-
-    pub(crate) fn on_release(&mut self, fence: u32, payload: Bytes) {
-        let Some(job) = &mut self.job else { return };
-        match job.fence.on_release(fence, payload) {
-            Ok(()) => self.drain_fence(),
-            Err(error) => self.abandon(format!("its parent broke the protocol: {error}")),
-        }
-    }
-
-    fn drain_fence(&mut self) {
-        while let Some(job) = &mut self.job
-            && let Some(effect) = job.fence.poll_effect()
-        {
-            let id = job.id();
-            match effect {
-                FenceEffect::Enter(fence, payload) => {
-                    self.up(Message::Enter { job: id, fence, payload });
-                }
-                FenceEffect::Release(fence, payload) => {
-                    self.events.push_back(Event::FenceReleased { job: id, fence });
-                    self.tell_children(Message::Release {
-                        job: id,
-                        fence,
-                        payload: payload.clone(),
-                    });
-                    self.finish_exchange(payload);
-                }
-            }
-        }
-    }
-
-    fn finish_exchange(&mut self, payload: Bytes) {
-        let Some(job) = &mut self.job else { return };
-        // Tasks that have ended let others pass, and wait for nothing themselves.
-        if !core::mem::take(&mut job.exchanging) {
-            return;
-        }
-        if let Err(error) = job.pmi.on_exchange_complete(payload) {
-            return self.abandon(format!("its parent broke the protocol: {error}"));
-        }
-        self.drain_pmi();
-    }
-
     pub(crate) fn on_task_output(&mut self, rank: Rank, stream: Stream, data: Bytes) {
         let now = self.now;
         let Some(job) = &mut self.job else { return };
@@ -632,6 +532,7 @@ impl Engine {
             self.signal_tasks(id, Signal::KILL);
             self.hurry_children();
         }
+        self.finish_exchange();
         self.check_deserters();
         let flush_at = self.job.as_ref().filter(|job| job.reading).and_then(|job| job.flush_at);
         if flush_at.is_some_and(|at| at <= now) {

@@ -268,6 +268,30 @@ fn an_agent_without_credit_reads_nothing_more_from_its_tasks() {
 }
 
 #[test]
+fn a_release_is_handed_on_in_a_turn_of_its_own_before_the_tasks_here_are_let_out() {
+    let child = 2;
+    let mut agent = Member::agent(1, Tree::Flat, IdSet::range(child, child), 1);
+    agent.child_joins(child);
+    agent.joined(child, IdSet::range(child, child));
+    agent.input(Input::Prepared { job: JOB, fault: None });
+    agent.message(PARENT, Message::Launch(JOB));
+    agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
+    let data = Bytes::from_static(b"cmd=barrier_in\n");
+    agent.input(Input::TaskPmi { job: JOB, rank: Rank(0), data });
+    let enter = Message::Enter { job: JOB, fence: 0, payload: Bytes::new() };
+    agent.message(LinkId(child.into()), enter.clone());
+    assert!(agent.sent().contains(&enter));
+
+    let release = Message::Release { job: JOB, fence: 0, payload: Bytes::new() };
+    agent.message(PARENT, release.clone());
+    let links = vec![LinkId(child.into())];
+    assert_eq!(agent.effects(), [Effect::Send { links, message: release }]);
+    assert_eq!(agent.sleep(), Duration::ZERO);
+    let data = Bytes::from_static(b"cmd=barrier_out\n");
+    assert_eq!(agent.effects(), [Effect::PmiSend { job: JOB, rank: Rank(0), data }]);
+}
+
+#[test]
 fn the_code_of_an_abort_counts_more_than_a_task_that_failed_before() {
     let mut head = running(1, |_| {});
     let failed = JobFault::Task { rank: Rank(0), status: ExitStatus::Exited(3) };

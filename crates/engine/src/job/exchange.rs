@@ -1,0 +1,153 @@
+//! The exchange of what tasks put: local puts go up the tree with the fence, everybody's come down with its release.
+//!
+//! An agent with children hands a release on before it does anything with it itself: the messages of a turn leave at
+//! the turn's end, so its own tasks are let out in the next. Else every level of the tree would wait until the one
+//! above has taken in all pairs and has answered all its tasks.
+
+use alloc::format;
+use alloc::string::ToString;
+use core::mem;
+
+use bytes::Bytes;
+use model::{AgentId, JobId, Rank, Time};
+use proto::{Event, FenceEffect};
+use wire::{JobFault, Message};
+
+use crate::Effect;
+use crate::engine::Engine;
+
+use super::EXIT_FOLLOWS_MAX;
+
+/// How far the exchange has come that the tasks here wait for.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Exchange {
+    /// They wait for none.
+    None,
+    /// It is under way.
+    Waiting,
+    /// It has brought these pairs, at that time.
+    Released(Time, Bytes),
+}
+
+impl Exchange {
+    /// When the tasks here are to be let out: at once, but in another turn.
+    pub(super) fn due_at(&self) -> Option<Time> {
+        match self {
+            Exchange::None | Exchange::Waiting => None,
+            Exchange::Released(at, _) => Some(*at),
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn on_task_pmi(&mut self, rank: Rank, data: &[u8]) {
+        let Some(job) = &mut self.job else { return };
+        job.pmi.on_bytes(rank, data);
+        self.drain_pmi();
+    }
+
+    pub(crate) fn on_task_pmi_closed(&mut self, rank: Rank) {
+        let Some(job) = &mut self.job else { return };
+        job.pmi.on_closed(rank);
+        self.drain_pmi();
+    }
+
+    pub(super) fn drain_pmi(&mut self) {
+        while let Some(job) = &mut self.job
+            && let Some(effect) = job.pmi.poll_effect()
+        {
+            let id = job.id();
+            match effect {
+                pmi::Effect::Reply { rank, bytes } => {
+                    self.effects.push_back(Effect::PmiSend { job: id, rank, data: bytes });
+                }
+                pmi::Effect::Exchange { pairs } => {
+                    job.exchange = Exchange::Waiting;
+                    job.fence.on_local_enter(pairs);
+                    self.drain_fence();
+                }
+                pmi::Effect::Leave => {
+                    job.fence.on_local_end();
+                    self.drain_fence();
+                }
+                pmi::Effect::Abort { rank, code, message } => {
+                    let message = message.as_str().to_string();
+                    self.fault(id, JobFault::Abort { rank, code, message });
+                }
+                pmi::Effect::Violation { rank, error } => {
+                    let words = error.to_string();
+                    if let Some(task) = job.tasks.get_mut(&rank) {
+                        task.broke_pmi = true;
+                    }
+                    self.task_fault(JobFault::Pmi { rank, words });
+                }
+                pmi::Effect::ClosedActive { rank } => {
+                    if let Some(task) = job.tasks.get_mut(&rank).filter(|t| t.ended.is_none()) {
+                        let deserted_at = self.now + EXIT_FOLLOWS_MAX;
+                        task.deserted_at = Some(deserted_at);
+                        job.check_at =
+                            Some(job.check_at.map_or(deserted_at, |at| at.min(deserted_at)));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn on_child_enter(&mut self, agent: AgentId, fence: u32, payload: Bytes) {
+        let Some(job) = &mut self.job else { return };
+        match job.fence.on_child_enter(agent, fence, payload) {
+            Ok(()) => self.drain_fence(),
+            Err(error) => self.child_misbehaved(agent, &error.to_string()),
+        }
+    }
+
+    pub(crate) fn on_release(&mut self, fence: u32, payload: Bytes) {
+        let Some(job) = &mut self.job else { return };
+        match job.fence.on_release(fence, payload) {
+            Ok(()) => self.drain_fence(),
+            Err(error) => self.abandon(format!("its parent broke the protocol: {error}")),
+        }
+    }
+
+    pub(super) fn drain_fence(&mut self) {
+        while let Some(job) = &mut self.job
+            && let Some(effect) = job.fence.poll_effect()
+        {
+            let id = job.id();
+            match effect {
+                FenceEffect::Enter(fence, payload) => {
+                    self.up(Message::Enter { job: id, fence, payload });
+                }
+                FenceEffect::Release(fence, payload) => {
+                    self.events.push_back(Event::FenceReleased { job: id, fence });
+                    self.on_fence_released(id, fence, payload);
+                }
+            }
+        }
+    }
+
+    fn on_fence_released(&mut self, id: JobId, fence: u32, payload: Bytes) {
+        let Some(job) = &mut self.job else { return };
+        // Tasks that have ended let others pass, and wait for nothing themselves.
+        if job.exchange == Exchange::Waiting {
+            job.exchange = Exchange::Released(self.now, payload.clone());
+        }
+        let is_leaf = job.children.is_empty();
+        self.tell_children(Message::Release { job: id, fence, payload });
+        if is_leaf {
+            self.finish_exchange();
+        }
+    }
+
+    /// Lets the tasks here have what an exchange has brought, if it has been released.
+    pub(super) fn finish_exchange(&mut self) {
+        let Some(job) = &mut self.job else { return };
+        let Exchange::Released(_, payload) = &mut job.exchange else { return };
+        let payload = mem::take(payload);
+        job.exchange = Exchange::None;
+        if let Err(error) = job.pmi.on_exchange_complete(payload) {
+            return self.abandon(format!("its parent broke the protocol: {error}"));
+        }
+        self.drain_pmi();
+    }
+}
