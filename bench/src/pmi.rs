@@ -38,7 +38,8 @@ fn exchange(tools: &Tools, report: &mut Report, hosts: usize, clients: usize, st
     if !report.settings().wants(&title) {
         return;
     }
-    let rounds = report.settings().pick(5, 1);
+    // The slowest of many ranks depends on chance more than a whole command does.
+    let rounds = report.settings().pick(11, 1);
     let turns =
         Turns::take(report, rounds, &[Convoke, Hydra5, Floor], |who| once(tools, who, &job));
     for (index, what, bar) in
