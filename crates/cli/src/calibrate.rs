@@ -10,22 +10,30 @@
 //! down and an answer came up, and no more: half of the shortest such time is one way over a link,
 //! with the handling of a message, while nothing queues. It is an upper bound of the network's part.
 //!
-//! Creating and executing a process is measured on this host alone ([`SpawnCost`]). The simulator adds
-//! these and the ways of call and hello to every start, so they are taken off the latencies.
-//! Everything else in the file is assumed, and its `origin` says so.
+//! What a link carries is measured in a second session, in which one task writes a flood.
+//!
+//! Processes, handshakes and messages are measured on this host alone ([`SpawnCost`],
+//! [`MessageCost`]). The simulator adds these and the ways of call and hello to every start, so they
+//! are taken off the latencies, and the messages off the link. Everything else in the file is
+//! assumed, and its `origin` says so.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs;
+use std::thread;
 use std::time::Duration;
 
 use agent::run_head;
 use clap::Parser;
+use engine::HeadConfig;
 use model::{AgentId, Time};
 use observe::Span;
 use sim::{Calibration, Distribution, Launch};
 
 use crate::args::{CalibrateArgs, Cli, Command, RunArgs};
+use crate::bandwidth::{Counter, FLOOD_BYTES};
 use crate::exit_code;
+use crate::message_cost::MessageCost;
 use crate::output_file::OutputFile;
 use crate::screen::{Screen, ScreenOptions};
 use crate::setup::{Layout, head_config};
@@ -34,6 +42,15 @@ use crate::streams::{print, say};
 
 /// Fewer samples say nothing of how a latency varies.
 const SAMPLES_MIN: usize = 4;
+
+/// Where the system says how long a listening socket's queue may be.
+const BACKLOG_MAX: &str = "/proc/sys/net/core/somaxconn";
+
+/// As we ask for it, and as the system grants it.
+fn backlog() -> Option<u32> {
+    let granted: u32 = fs::read_to_string(BACKLOG_MAX).ok()?.trim().parse().ok()?;
+    Some(granted.min(os::net::BACKLOG.into()))
+}
 
 /// What varies by less is constant.
 const SIGMA_MIN: f64 = 0.01;
@@ -44,10 +61,32 @@ struct Measured {
     /// From the start to the welcome, without gaps.
     latencies_ms: Vec<f64>,
     gap_ms: f64,
-    /// One way over a link.
+    /// One way over a link, with a message's sending and receiving.
     link_us: Option<f64>,
-    /// On this host.
+    bandwidth_bytes_per_s: Option<u64>,
+    here: Here,
+}
+
+/// What was measured on this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Here {
+    cores: Option<u32>,
     spawn: Option<SpawnCost>,
+    message: Option<MessageCost>,
+    /// How many connections a listening socket lets wait.
+    backlog: Option<u32>,
+}
+
+impl Here {
+    fn measured() -> Here {
+        let cores = thread::available_parallelism().ok();
+        Here {
+            cores: cores.and_then(|cores| u32::try_from(cores.get()).ok()),
+            spawn: SpawnCost::measured(),
+            message: MessageCost::measured(),
+            backlog: backlog(),
+        }
+    }
 }
 
 /// Measures, and writes the file.
@@ -62,12 +101,10 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> u8 {
 }
 
 fn try_calibrate(args: &CalibrateArgs) -> Result<u8, String> {
-    let run = run_args(args)?;
-    let layout = Layout::of(&run).map_err(|error| agent::error_chain(&error))?;
-    let mut config = head_config(&run, &layout).map_err(|error| agent::error_chain(&error))?;
+    let mut config = config(args, &["--ppn", "1", "--", "true"])?;
     config.session.marks = true;
     let file = OutputFile::create(&args.output).map_err(|error| agent::error_chain(&error))?;
-    let spawn = SpawnCost::measured();
+    let here = Here::measured();
     let names = config.names.clone();
     let options = ScreenOptions { label: false, verbose: false, quiet: false };
     let mut screen = Screen::new(names.clone(), options);
@@ -78,14 +115,30 @@ fn try_calibrate(args: &CalibrateArgs) -> Result<u8, String> {
         return Ok(head.code);
     }
     let spans = &screen.timeline.spans;
-    let measured = measured(spans, spawn).ok_or("no agent was seen to join")?;
+    let mut measured = measured(spans, here).ok_or("no agent was seen to join")?;
+    measured.bandwidth_bytes_per_s = bandwidth_bytes_per_s(args);
     let calibration = fit(&measured);
     file.write(&calibration.to_toml()).map_err(|error| agent::error_chain(&error))?;
     Ok(print(&summary(&measured, &calibration)))
 }
 
-/// The options of the `convoke run` that is measured.
-fn run_args(args: &CalibrateArgs) -> Result<Box<RunArgs>, String> {
+/// Has a task on the first host write a flood. Absent where it does not come to its end.
+fn bandwidth_bytes_per_s(args: &CalibrateArgs) -> Option<u64> {
+    let bytes = FLOOD_BYTES.to_string();
+    let config = config(args, &["-n", "1", "--", "head", "-c", &bytes, "/dev/zero"]).ok()?;
+    let mut counter = Counter::new();
+    let head = run_head(config, &mut counter).ok()?;
+    counter.bytes_per_s().filter(|_| head.code == 0)
+}
+
+fn config(args: &CalibrateArgs, what: &[&str]) -> Result<HeadConfig, String> {
+    let run = run_args(args, what)?;
+    let layout = Layout::of(&run).map_err(|error| agent::error_chain(&error))?;
+    head_config(&run, &layout).map_err(|error| agent::error_chain(&error))
+}
+
+/// The options of a `convoke run` that is measured.
+fn run_args(args: &CalibrateArgs, what: &[&str]) -> Result<Box<RunArgs>, String> {
     let mut words: Vec<OsString> =
         ["convoke", "run", "--tree", "flat", "--stdin", "none"].map(OsString::from).to_vec();
     let mut option = |name: &str, value: Option<OsString>| {
@@ -99,7 +152,7 @@ fn run_args(args: &CalibrateArgs) -> Result<Box<RunArgs>, String> {
     for arg in &args.ssh_arg {
         option("--ssh-arg", Some(arg.into()));
     }
-    words.extend(["--ppn", "1", "--", "true"].map(OsString::from));
+    words.extend(what.iter().map(OsString::from));
     match Cli::try_parse_from(words).map_err(|error| error.to_string())?.command {
         Command::Run(run) => Ok(run),
         Command::Sim(_) | Command::Plan(_) | Command::Calibrate(_) => {
@@ -109,7 +162,7 @@ fn run_args(args: &CalibrateArgs) -> Result<Box<RunArgs>, String> {
 }
 
 /// Takes the head's marks apart. Agents that were started twice are left out.
-fn measured(spans: &BTreeMap<AgentId, Span>, spawn: Option<SpawnCost>) -> Option<Measured> {
+fn measured(spans: &BTreeMap<AgentId, Span>, here: Here) -> Option<Measured> {
     let mut up: Vec<Time> = spans.values().filter_map(|span| span.welcomed).collect();
     up.sort();
     let distances = up.windows(2).map(|pair| ms(pair[1].since(pair[0]))).collect();
@@ -126,7 +179,8 @@ fn measured(spans: &BTreeMap<AgentId, Span>, spawn: Option<SpawnCost>) -> Option
         .map(|(nth, (_, welcomed))| ms(welcomed.since(first)) - f64::from(nth) * gap_ms)
         .filter(|latency| *latency > 0.0);
     let link_us = link_us(spans);
-    Some(Measured { latencies_ms: latencies_ms.collect(), gap_ms, link_us, spawn })
+    let latencies_ms = latencies_ms.collect();
+    Some(Measured { latencies_ms, gap_ms, link_us, bandwidth_bytes_per_s: None, here })
 }
 
 /// Half of the shortest time from a welcome's sending to its answer, what the agent did between them
@@ -142,12 +196,23 @@ fn link_us(spans: &BTreeMap<AgentId, Span>) -> Option<f64> {
 fn fit(measured: &Measured) -> Calibration {
     let mut calibration = Calibration::default();
     calibration.origin = origin(measured);
-    if let Some(link_us) = measured.link_us {
-        calibration.link.latency_us = Distribution::constant(link_us);
+    let Here { cores, spawn, message, backlog } = measured.here;
+    if let Some(cores) = cores {
+        calibration.cpu.cores = cores;
     }
-    if let Some(SpawnCost { spawn_us, exec_us }) = measured.spawn {
+    if let Some(SpawnCost { spawn_us, exec_us }) = spawn {
         (calibration.cpu.spawn_us, calibration.cpu.exec_us) = (spawn_us, exec_us);
     }
+    if let Some(MessageCost { handshake_us, message_us }) = message {
+        (calibration.cpu.handshake_us, calibration.cpu.message_us) = (handshake_us, message_us);
+    }
+    if let Some(network_us) = network_us(measured) {
+        calibration.link.latency_us = Distribution::constant(network_us);
+    }
+    if let Some(backlog) = backlog {
+        calibration.accept.backlog = backlog;
+    }
+    calibration.link.bandwidth_bytes_per_s = measured.bandwidth_bytes_per_s;
     let added_ms = added_ms(measured);
     let latencies = measured.latencies_ms.iter().map(|latency| latency - added_ms);
     let latencies: Vec<f64> = latencies.filter(|latency| *latency > 0.0).collect();
@@ -158,27 +223,42 @@ fn fit(measured: &Measured) -> Calibration {
     calibration
 }
 
-/// What the simulator adds to the latency of each start, of what is measured.
+/// One way over a link, without the message's sending and receiving.
+fn network_us(measured: &Measured) -> Option<f64> {
+    let ends_us = measured.here.message.map_or(0.0, |cost| 2.0 * cost.message_us);
+    measured.link_us.map(|link_us| (link_us - ends_us).max(0.0))
+}
+
+/// What the simulator adds to the latency of each start, of what is measured: a process, the way of
+/// a call, a handshake at both ends, and a hello.
 fn added_ms(measured: &Measured) -> f64 {
-    let links_us = 2.0 * measured.link_us.unwrap_or_default();
-    let spawn_us = measured.spawn.map_or(0.0, |cost| cost.spawn_us + cost.exec_us);
-    (links_us + spawn_us) / 1e3
+    let Here { spawn, message, .. } = measured.here;
+    let network_us = 2.0 * network_us(measured).unwrap_or_default();
+    let spawn_us = spawn.map_or(0.0, |cost| cost.spawn_us + cost.exec_us);
+    let message_us = message.map_or(0.0, |cost| 2.0 * (cost.handshake_us + cost.message_us));
+    (network_us + spawn_us + message_us) / 1e3
 }
 
 /// What of the file was measured, and what is assumed.
 fn origin(measured: &Measured) -> String {
     let n = measured.latencies_ms.len();
-    let mut assumed = vec!["bandwidth", "cores", "accept queue", "cost of messages"];
-    let mut text = format!("convoke calibrate; measured: launch ({n} starts)");
-    match measured.link_us {
-        Some(_) => text += ", link latency (shortest of all)",
-        None => assumed.insert(0, "link latency"),
-    }
-    match measured.spawn {
-        Some(_) => text += ", spawn and exec (on the head's host)",
-        None => assumed.insert(0, "spawn and exec"),
-    }
-    text + "; assumed: " + &assumed.join(", ")
+    let here = &measured.here;
+    let launch = format!("launch ({n} starts)");
+    let parts = [
+        (launch.as_str(), true),
+        ("link latency (shortest of all)", measured.link_us.is_some()),
+        ("bandwidth (of one stream)", measured.bandwidth_bytes_per_s.is_some()),
+        ("cores (of the head's host)", here.cores.is_some()),
+        ("spawn and exec (on the head's host)", here.spawn.is_some()),
+        ("handshakes and messages (on the head's host)", here.message.is_some()),
+        ("accept queue (of the head's host)", here.backlog.is_some()),
+        ("when a lost call is tried again", false),
+    ];
+    let named = |is_measured| {
+        let parts = parts.iter().filter(|part| part.1 == is_measured);
+        parts.map(|part| part.0).collect::<Vec<_>>().join(", ")
+    };
+    format!("convoke calibrate; measured: {}; assumed: {}", named(true), named(false))
 }
 
 /// A log-normal one where there are enough samples that differ.
@@ -207,8 +287,20 @@ fn summary(measured: &Measured, calibration: &Calibration) -> String {
     if let Some(link_us) = measured.link_us {
         text += &format!("link: at most {link_us:.0} µs one way\n");
     }
-    if let Some(SpawnCost { spawn_us, exec_us }) = measured.spawn {
-        text += &format!("this host: spawn {spawn_us:.0} µs, exec {exec_us:.0} µs\n");
+    if let Some(rate) = measured.bandwidth_bytes_per_s {
+        text += &format!("one stream: {} MB/s\n", rate / 1_000_000);
+    }
+    let Here { cores, spawn, message, .. } = measured.here;
+    let here = [
+        cores.map(|cores| format!("{cores} cores")),
+        spawn.map(|it| format!("spawn {:.0} µs, exec {:.0} µs", it.spawn_us, it.exec_us)),
+        message.map(|it| {
+            format!("handshake {:.0} µs, message {:.1} µs", it.handshake_us, it.message_us)
+        }),
+    ];
+    let here: Vec<String> = here.into_iter().flatten().collect();
+    if !here.is_empty() {
+        text += &format!("this host: {}\n", here.join(", "));
     }
     text
 }
@@ -239,7 +331,7 @@ mod tests {
     #[test]
     fn gap_and_latency_are_told_apart() {
         let spans = (1..=8).map(|n| (AgentId(n), span(&[0], 100 + 7 * u64::from(n)))).collect();
-        let measured = measured(&spans, None).unwrap();
+        let measured = measured(&spans, Here::default()).unwrap();
         assert_eq!(measured.gap_ms, 7.0);
         assert!(measured.latencies_ms.iter().all(|ms| (ms - 100.0).abs() < 1e-6));
         assert_eq!(distribution(&measured.latencies_ms), Distribution::constant(100.0));
@@ -248,21 +340,29 @@ mod tests {
     #[test]
     fn an_agent_that_was_started_twice_tells_no_latency() {
         let spans = [(AgentId(1), span(&[0, 50], 200)), (AgentId(2), span(&[0], 90))].into();
-        assert_eq!(measured(&spans, None).unwrap().latencies_ms.len(), 0);
+        assert_eq!(measured(&spans, Here::default()).unwrap().latencies_ms.len(), 0);
     }
 
     #[test]
     fn a_simulated_session_gives_back_what_it_was_simulated_with() {
-        let cost = SpawnCost { spawn_us: 400.0, exec_us: 900.0 };
-        let link_us = 300.0;
+        let spawn = SpawnCost { spawn_us: 400.0, exec_us: 900.0 };
+        let message = MessageCost { handshake_us: 150.0, message_us: 20.0 };
         let mut costs = Calibration::default();
-        costs.link.latency_us = Distribution::constant(link_us);
-        (costs.cpu.spawn_us, costs.cpu.exec_us) = (cost.spawn_us, cost.exec_us);
+        costs.link.latency_us = Distribution::constant(300.0);
+        costs.cpu = sim::Cpu {
+            cores: 4,
+            spawn_us: spawn.spawn_us,
+            exec_us: spawn.exec_us,
+            handshake_us: message.handshake_us,
+            message_us: message.message_us,
+            ..costs.cpu
+        };
         let session = sim::Session::of(8).tree("flat").calibration(costs.clone());
         let report = session.spec(|spec| spec.marks = true).run();
         let spans = crate::simulate::timeline_of(&report).spans;
-        let measured = measured(&spans, Some(cost)).unwrap();
-        assert_eq!(measured.link_us, Some(link_us));
+        let here =
+            Here { cores: Some(4), spawn: Some(spawn), message: Some(message), backlog: None };
+        let measured = measured(&spans, here).unwrap();
         let fitted = fit(&measured);
         let (latency, gap) = (fitted.launch.latency(), fitted.launch.gap());
         assert!(ms(latency.abs_diff(costs.launch.latency())) < 0.01, "{latency:?}");
@@ -273,8 +373,8 @@ mod tests {
     #[test]
     fn what_is_not_measured_is_said_to_be_assumed() {
         let spans = [(AgentId(1), span(&[0], 100))].into();
-        let fitted = fit(&measured(&spans, None).unwrap());
-        let assumed = "assumed: spawn and exec, link latency, bandwidth, cores";
+        let fitted = fit(&measured(&spans, Here::default()).unwrap());
+        let assumed = "launch (1 starts); assumed: link latency";
         assert!(fitted.origin.contains(assumed), "{}", fitted.origin);
         assert_eq!(fitted.cpu, sim::Calibration::default().cpu);
     }
@@ -298,7 +398,7 @@ mod tests {
             agent_path: None,
             output: "c.toml".into(),
         };
-        let run = run_args(&args).unwrap();
+        let run = run_args(&args, &["--", "true"]).unwrap();
         assert_eq!(run.hosts.as_deref(), Some("a,b"));
         assert_eq!(run.shell.as_deref(), Some("rsh {host} {cmd}"));
     }

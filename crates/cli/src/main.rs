@@ -10,9 +10,11 @@ mod duration;
 mod environment;
 mod setup;
 
+mod bandwidth;
 mod calibrate;
 mod curve;
 mod memory;
+mod message_cost;
 mod plan;
 mod prediction;
 mod simulate;

@@ -140,16 +140,18 @@ pub fn shutdown_write(fd: impl AsFd) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, rustix::net::Shutdown::Write)?)
 }
 
+/// How many connections may wait to be accepted. The kernel lowers it to its own limit. Hundreds of
+/// children may connect at once.
+pub const BACKLOG: u16 = 4096;
+
 fn listen(address: SocketAddr) -> io::Result<Listener> {
-    /// The kernel lowers it to its own limit. Hundreds of children may connect at once.
-    const BACKLOG: i32 = 4096;
     let fd = socket(address)?;
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&fd, !address.ip().is_unspecified())?;
     }
     sockopt::set_socket_reuseaddr(&fd, true)?;
     rustix::net::bind(&fd, &address)?;
-    rustix::net::listen(&fd, BACKLOG)?;
+    rustix::net::listen(&fd, BACKLOG.into())?;
     let port = local_address(&fd)?.port();
     Ok(Listener { fd, port })
 }
