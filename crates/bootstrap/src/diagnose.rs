@@ -46,25 +46,6 @@ pub enum FailureKind {
     Other(u8),
 }
 
-impl FailureKind {
-    /// Whether the same attempt may succeed in a moment.
-    pub fn is_temporary(self) -> bool {
-        match self {
-            FailureKind::Busy => true,
-            FailureKind::Refused
-            | FailureKind::Unreachable
-            | FailureKind::UnknownHost
-            | FailureKind::Auth
-            | FailureKind::HostKey
-            | FailureKind::NoBinary
-            | FailureKind::NotExecutable
-            | FailureKind::AgentKilled(_)
-            | FailureKind::Killed(_)
-            | FailureKind::Other(_) => false,
-        }
-    }
-}
-
 impl fmt::Display for FailureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

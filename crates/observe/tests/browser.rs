@@ -11,9 +11,11 @@ use sim::{Session, ShellPlan};
 /// A browser that has not shown a page by then has a reason that waiting does not mend.
 const SECONDS_MAX: &str = "60";
 
+const BROWSER: &str = "/usr/bin/chromium";
+
 #[test]
 fn the_page_names_the_host_that_was_slowed_by_five_seconds_and_draws_every_agent() {
-    let Some(dom) = dom_of(&page_of_one_slow()) else { return };
+    let dom = dom_of(&page_of_one_slow());
     let path = between(&dom, "id=\"critical-path\"", "</ol>");
     assert!(path.contains("n17: 5.11 s waiting for its shell"), "{path}");
     let tree = between(&dom, "id=\"tree\"", "</div>");
@@ -35,19 +37,16 @@ fn page_of_one_slow() -> String {
     TimelineFormat::Html.text(&timeline, &names, "one slow host")
 }
 
-/// What the browser makes of a page; `None` where there is no browser, which `cargo xtask setup`
-/// installs.
-fn dom_of(page: &str) -> Option<String> {
-    if !Path::new("/usr/bin/chromium").exists() {
-        return None;
-    }
+/// What the browser makes of a page.
+fn dom_of(page: &str) -> String {
+    assert!(Path::new(BROWSER).exists(), "there is no {BROWSER}: run `cargo xtask setup`");
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("page.html");
     std::fs::write(&file, page).expect("a page");
     let profile = format!("--user-data-dir={}", dir.path().join("profile").display());
     let output = browser(&profile, &format!("file://{}", file.display()));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8(output.stdout).expect("text"))
+    String::from_utf8(output.stdout).expect("text")
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test's own helper")]
@@ -66,7 +65,7 @@ fn browser(profile: &str, url: &str) -> std::process::Output {
     ];
     // `timeout` is the parent of the browser, and kills it if it must.
     Command::new("timeout")
-        .args(["--kill-after=5", SECONDS_MAX, "/usr/bin/chromium"])
+        .args(["--kill-after=5", SECONDS_MAX, BROWSER])
         .args(flags)
         .args([profile, url])
         .output()

@@ -173,16 +173,6 @@ pub fn set_child_subreaper() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, yes) })
 }
 
-/// Has the kernel send us `signal` when our parent dies. Compare the parent with the expected one
-/// afterwards: it may have died before.
-///
-/// # Errors
-/// When there is no such signal.
-pub fn set_parent_death_signal(signal: Signal) -> io::Result<()> {
-    // SAFETY: no preconditions.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal.0 as libc::c_ulong) })
-}
-
 /// Descendants were left when the time was up.
 #[derive(Debug, thiserror::Error)]
 #[error("processes that cannot be killed: {pids:?}")]

@@ -53,8 +53,6 @@ struct Client {
 enum Barrier {
     Gathering,
     Exchanging,
-    /// The exchange has failed: nobody leaves this barrier.
-    Failed,
 }
 
 /// How far a client has come (§10).
@@ -187,11 +185,6 @@ impl Server {
         self.release();
         self.leave_if_all_left();
         Ok(())
-    }
-
-    /// Handles the failure of an exchange. The tasks stay in the barrier until they are killed (§10).
-    pub fn on_exchange_failed(&mut self) {
-        self.barrier = Barrier::Failed;
     }
 
     /// How far a client has come.

@@ -3,7 +3,7 @@
 //! Commands: `job size=N local=RANKS [universe=N] [mapping=M] [appnums=...]`, `send RANK` (each line of input with
 //! its line end, in one read), `raw RANK` (each line of input one read, escapes undone, no line end added),
 //! `repeat RANK N` (one read of N times the input, then a line end), `exchange` (the pending exchange comes back,
-//! with the input's `key=value` from elsewhere), `exchange-failed`, `closed RANK`, `exit RANK`, `state`.
+//! with the input's `key=value` from elsewhere), `closed RANK`, `exit RANK`, `state`.
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
 
@@ -109,7 +109,6 @@ impl Session {
                     return error.to_string();
                 }
             }
-            "exchange-failed" => self.server.on_exchange_failed(),
             "closed" => self.server.on_closed(rank()),
             "exit" => self.server.on_task_exit(rank()),
             "state" => return self.states(),
