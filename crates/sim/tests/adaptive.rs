@@ -41,38 +41,46 @@ const HOSTS: [Hosts; 5] =
 
 #[test]
 fn where_hosts_are_alike_no_fixed_tree_is_a_tenth_earlier() {
-    for costs in COSTS {
-        for n in SIZES {
-            let row = Row::of(Hosts::Alike, costs, n);
-            assert!(row.told.ratio <= 1.1, "{row}");
-        }
-    }
+    let rows = rows_within(Hosts::Alike, 1.7);
+    let usual = rows.iter().filter(|row| [(257, 7), (1028, 28)].contains(&row.costs));
+    usual.for_each(|row| assert!(row.untold.ratio <= 1.1, "{row}"));
 }
 
 #[test]
-fn where_hosts_differ_no_fixed_tree_is_a_tenth_earlier_and_large_trees_are_ahead() {
-    let differing = [Hosts::SlowToComeUp, Hosts::SlowToStart, Hosts::OneLate, Hosts::HeavyTailed];
-    for hosts in differing {
-        let mut product = 1.0;
-        for costs in COSTS {
-            for n in [64, 256] {
-                let row = Row::of(hosts, costs, n);
-                assert!(row.told.ratio <= 1.1, "{row}");
-                product *= row.told.ratio;
-            }
-        }
-        assert!(product < 1.0 || hosts == Hosts::OneLate, "{hosts:?}: {product}");
-    }
+fn where_some_are_slow_to_come_up_no_fixed_tree_is_a_tenth_earlier_and_most_are_later() {
+    assert!(mean_told(&rows_within(Hosts::SlowToComeUp, 1.2)) < 0.95);
 }
 
 #[test]
-fn untold_it_is_as_early_where_costs_have_the_usual_quotient() {
-    for costs in [(257, 7), (1028, 28)] {
-        for n in SIZES {
-            let row = Row::of(Hosts::Alike, costs, n);
-            assert!(row.untold.ratio <= 1.1, "{row}");
-        }
+fn where_some_are_slow_to_start_others_no_fixed_tree_is_a_tenth_earlier_and_most_are_later() {
+    assert!(mean_told(&rows_within(Hosts::SlowToStart, 1.7)) < 0.95);
+}
+
+#[test]
+fn where_one_is_late_no_fixed_tree_is_a_tenth_earlier() {
+    rows_within(Hosts::OneLate, 1.1);
+}
+
+#[test]
+fn where_costs_are_heavy_tailed_no_fixed_tree_is_a_tenth_earlier_and_most_are_later() {
+    assert!(mean_told(&rows_within(Hosts::HeavyTailed, 1.1)) < 1.0);
+}
+
+/// All rows of the documentation's table for some hosts. Told, none is more than a tenth behind the
+/// best fixed tree; untold, none more than `untold_max`.
+fn rows_within(hosts: Hosts, untold_max: f64) -> Vec<Row> {
+    let costs = COSTS.into_iter().flat_map(|costs| SIZES.map(|n| (costs, n)));
+    let rows: Vec<Row> = costs.map(|(costs, n)| Row::of(hosts, costs, n)).collect();
+    for row in &rows {
+        assert!(row.told.ratio <= 1.1 && row.untold.ratio <= untold_max, "{row}");
     }
+    rows
+}
+
+/// The geometric mean.
+fn mean_told(rows: &[Row]) -> f64 {
+    let sum: f64 = rows.iter().map(|row| row.told.ratio.ln()).sum();
+    (sum / rows.len() as f64).exp()
 }
 
 #[test]
