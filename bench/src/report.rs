@@ -158,12 +158,22 @@ impl Row {
         format!("**not met**{spread}")
     }
 
-    /// What to say of a bar that the floor itself does not meet.
+    /// What to say of a bar that the floor itself does not meet. Its program may be behind ours, by
+    /// chance: then its time is not the least that can be, and forbids nothing.
     fn beside_floor(&self) -> Option<String> {
         let (_, floor) = self.floor.as_ref().filter(|_| !matches!(self.bar, Bar::Within(_)))?;
         let ratio = ratio(&self.ours, floor)?;
-        (self.is_met_by(floor) == Some(false))
-            .then(|| format!("the floor forbids it: {ratio:.2} of the floor"))
+        if self.is_met_by(floor) != Some(false) {
+            return None;
+        }
+        let is_behind = match self.bar {
+            Bar::RatioAtLeast(_) => ratio <= 1.0,
+            Bar::AtMost(_) | Bar::RatioAtMost(_) | Bar::Within(_) | Bar::None => ratio >= 1.0,
+        };
+        Some(match is_behind {
+            true => format!("the floor forbids it: {ratio:.2} of the floor"),
+            false => format!("the floor misses it too, and is not faster: {ratio:.2} of the floor"),
+        })
     }
 
     /// Whether `measured` would meet the bar.
@@ -239,6 +249,19 @@ mod tests {
         assert_eq!(row.verdict(), "**not met**");
         row.floor = Some(("C".to_owned(), Ok(Quantity::new(1.7, Unit::Seconds))));
         assert_eq!(row.verdict(), "the floor forbids it: 1.18 of the floor");
+    }
+
+    #[test]
+    fn a_floor_that_is_behind_us_is_not_said_to_be_the_least() {
+        let of = |value: f64, unit| Ok(Quantity::new(value, unit));
+        let mut time = row(of(1.68, Unit::Seconds), 4.0, Bar::RatioAtMost(0.4));
+        time.floor = Some(("C".to_owned(), of(2.0, Unit::Seconds)));
+        assert_eq!(time.verdict(), "the floor misses it too, and is not faster: 0.84 of the floor");
+        let mut rate = row(of(3.0, Unit::PerSecond), 4.0, Bar::RatioAtLeast(0.8));
+        rate.floor = Some(("C".to_owned(), of(2.5, Unit::PerSecond)));
+        assert_eq!(rate.verdict(), "the floor misses it too, and is not faster: 1.20 of the floor");
+        rate.floor = Some(("C".to_owned(), of(3.1, Unit::PerSecond)));
+        assert_eq!(rate.verdict(), "the floor forbids it: 0.97 of the floor");
     }
 
     #[test]
