@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context;
+use testbed::command;
 
 use crate::quantity::Quantity;
 use crate::quiet::Quiet;
@@ -48,6 +50,7 @@ pub(crate) struct Row {
 pub(crate) struct Report {
     name: String,
     settings: Settings,
+    setting: String,
     quiet: Quiet,
     rows: Vec<Row>,
     notes: Vec<String>,
@@ -59,11 +62,13 @@ pub(crate) fn say(text: &str) {
 }
 
 impl Report {
-    /// A table without rows.
-    pub(crate) fn new(name: &str, settings: Settings) -> Report {
+    /// A table without rows. `peers` are the programs that are compared with.
+    pub(crate) fn new(name: &str, settings: Settings, peers: &str) -> anyhow::Result<Report> {
+        let setting = format!("{}; {peers}; {}", machine(), today()?);
         let quiet = Quiet::begin();
-        say(&format!("bench {name}: {quiet}"));
-        Report { name: name.to_owned(), settings, quiet, rows: Vec::new(), notes: Vec::new() }
+        say(&format!("bench {name}: {setting}; {quiet}"));
+        let (rows, notes) = (Vec::new(), Vec::new());
+        Ok(Report { name: name.to_owned(), settings, setting, quiet, rows, notes })
     }
 
     /// How much to measure.
@@ -104,7 +109,7 @@ impl Report {
     fn markdown(&self) -> String {
         let quick = if self.settings.quick { " (quick)" } else { "" };
         let mut text =
-            format!("# bench {}{quick}\n\n{}; {}.\n\n", self.name, machine(), self.quiet);
+            format!("# bench {}{quick}\n\n{}; {}.\n\n", self.name, self.setting, self.quiet);
         text += "| what | Convoke | compared with | floor | ratio | bar | verdict |\n";
         text += "| --- | --- | --- | --- | --- | --- | --- |\n";
         for row in &self.rows {
@@ -223,10 +228,31 @@ fn machine() -> String {
     format!("{count} processors ({model}), Linux {}", kernel.trim())
 }
 
+/// The date in UTC, such as `2026-11-28`.
+fn today() -> anyhow::Result<String> {
+    let text = command::check("asking for the date", Command::new("date").args(["-u", "+%F"]))?;
+    Ok(text.trim().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::quantity::Unit;
+
+    #[test]
+    fn the_head_of_a_table_names_peers_and_date() {
+        let quiet = Quiet::default();
+        let setting = format!("2 processors; Hydra 4.0.2 and 5.0.1; {}", today().unwrap());
+        let (rows, notes) = (Vec::new(), Vec::new());
+        let settings = Settings::default();
+        let name = "io".to_owned();
+        let text = Report { name, settings, setting, quiet, rows, notes }.markdown();
+        let head = text.lines().nth(2).unwrap();
+        let parts: Vec<&str> = head.split("; ").collect();
+        assert_eq!(parts[1], "Hydra 4.0.2 and 5.0.1", "{head}");
+        let is_date = parts[2].split('-').map(str::len).eq([4, 2, 2]);
+        assert!(is_date, "{head}");
+    }
 
     fn row(ours: Measured, other: f64, bar: Bar) -> Row {
         let other = Some(("Hydra".to_owned(), Ok(Quantity::new(other, Unit::Seconds))));
