@@ -1,7 +1,7 @@
 //! Output: lines of many tasks, whole and in full; and much of a single one. Our links are encrypted,
 //! those of the peers are not, so the floor encrypts too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const HOSTS: usize = 64;
 const LINES: usize = 10_000;
 const LINE_BYTES: usize = 100;
 
-/// Nothing may be lost or torn.
+/// No line may be lost, torn, doubled or out of order.
 const NONE: Quantity = Quantity::new(0.0, Unit::Count);
 
 /// What head and agents may need at most while nobody reads.
@@ -52,7 +52,7 @@ fn flood(tools: &Tools, report: &mut Report, mode: &str, buffered: &str) {
     let turns = Turns::take(report, rounds, &[Convoke, Hydra4, Hydra5, Floor], |who| {
         let captured = run::capture(&mut command(tools, who, &job)?, LIMIT)?;
         // The floor does not care for lines.
-        let wrong = if who == Floor { 0 } else { missing_lines(&captured.output, lines) };
+        let wrong = if who == Floor { 0 } else { wrong_lines(&captured.output, HOSTS, lines) };
         Ok(vec![captured.elapsed.as_secs_f64(), wrong as f64])
     });
     let (hydra, time) = turns.faster_hydra(0);
@@ -65,7 +65,7 @@ fn flood(tools: &Tools, report: &mut Report, mode: &str, buffered: &str) {
         bar: Bar::RatioAtMost(1.0),
     });
     report.add(Row {
-        title: format!("{title}: lines lost or torn"),
+        title: format!("{title}: lines lost, torn or out of order"),
         ours: wrong(Convoke),
         other: Some((hydra.to_string(), wrong(hydra))),
         floor: None,
@@ -73,11 +73,23 @@ fn flood(tools: &Tools, report: &mut Report, mode: &str, buffered: &str) {
     });
 }
 
-/// How many of the lines that should be there are not, whole and once.
-fn missing_lines(output: &[u8], lines: usize) -> usize {
+/// How many of the lines that so many tasks write are not there, whole and after the task's earlier
+/// ones; and how many are there again.
+fn wrong_lines(output: &[u8], tasks: usize, lines: usize) -> usize {
     let text = String::from_utf8_lossy(output);
-    let found: BTreeSet<FloodLine> = text.lines().filter_map(FloodLine::parse).collect();
-    (HOSTS * lines).saturating_sub(found.len())
+    let mut next: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    let (mut right, mut doubled) = (0, 0);
+    for line in text.lines().filter_map(FloodLine::parse) {
+        let next = next.entry(line.rank).or_default();
+        if !seen.insert(line) {
+            doubled += 1;
+        } else if line.index >= *next {
+            right += 1;
+            *next = line.index + 1;
+        }
+    }
+    (tasks * lines).saturating_sub(right) + doubled
 }
 
 fn single_task(tools: &Tools, report: &mut Report) {
@@ -163,5 +175,41 @@ fn command(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Command> {
             command.args([sealed::HEAD, &job.hosts.to_string()]).args(&job.program);
             Ok(command)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The output of two tasks of three lines each.
+    fn output(order: &[(u32, u64)]) -> Vec<u8> {
+        let mut text = String::new();
+        for &(rank, index) in order {
+            FloodLine { rank, index }.append(&mut text, LINE_BYTES);
+        }
+        text.into_bytes()
+    }
+
+    #[test]
+    fn lines_of_different_tasks_may_mix() {
+        let mixed = output(&[(1, 0), (0, 0), (0, 1), (1, 1), (1, 2), (0, 2)]);
+        assert_eq!(wrong_lines(&mixed, 2, 3), 0);
+    }
+
+    #[test]
+    fn a_line_that_is_torn_or_lost_is_counted() {
+        let mut text = output(&[(0, 0), (0, 1), (0, 2), (1, 0), (1, 2)]);
+        assert_eq!(wrong_lines(&text, 2, 3), 1);
+        text.remove(LINE_BYTES / 2);
+        assert_eq!(wrong_lines(&text, 2, 3), 2);
+    }
+
+    #[test]
+    fn a_line_that_is_doubled_or_out_of_order_is_counted() {
+        let doubled = output(&[(0, 0), (0, 1), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
+        assert_eq!(wrong_lines(&doubled, 2, 3), 1);
+        let swapped = output(&[(0, 0), (0, 2), (0, 1), (1, 0), (1, 1), (1, 2)]);
+        assert_eq!(wrong_lines(&swapped, 2, 3), 1);
     }
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::bail;
+use sim::Calibration;
 
 use crate::plan;
 use crate::tools::Tools;
@@ -56,7 +57,15 @@ impl Shell {
         Shell { latency, gap, slow: None }
     }
 
-    fn options(&self, dir: &str) -> String {
+    /// A shell as the simulator knows it: L = 1,028 ms and G = 28 ms, enlarged so that processors
+    /// do not matter.
+    pub(crate) fn modelled() -> Shell {
+        let launch = Calibration::modelled_shell().launch;
+        Shell { latency: launch.latency(), gap: launch.gap(), slow: None }
+    }
+
+    /// Its command line's options, with a directory for the locks of its source hosts.
+    pub(crate) fn options(&self, dir: &str) -> String {
         let mut options = String::from("--latency-ms ");
         options += &self.latency.as_millis().to_string();
         if !self.gap.is_zero() {
@@ -156,7 +165,8 @@ impl Tools {
             bail!("the tree of the floor has one task a host");
         }
         let plan = self.file("plan");
-        plan::write(&plan, &plan::default_tree(job.hosts), job.hosts)?;
+        let tree = plan::floor_tree(job.hosts, job.shell.latency, job.shell.gap);
+        plan::write(&plan, &tree, job.hosts)?;
         let mut command = Command::new(self.floor("tree"));
         command
             .arg(&plan)

@@ -67,7 +67,7 @@ fn run() -> anyhow::Result<()> {
         other => bail!("no benchmark `{other}`\n{USAGE}"),
     };
     let tools = Tools::find()?;
-    let mut report = Report::new(name, settings);
+    let mut report = Report::new(name, settings, &tools.peers()?)?;
     measure(&tools, &mut report)?;
     report.finish()
 }

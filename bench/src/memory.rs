@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use engine::tree::DEFAULT_CHILDREN_MAX;
 use testbed::clock;
 
 use crate::held::{self, Held};
 use crate::jobs::{Job, Launcher, Shell};
-use crate::plan;
 use crate::processes::{self, Process};
 use crate::quantity::{Quantity, Unit};
 use crate::report::{Bar, Report, Row};
@@ -104,11 +104,17 @@ fn large_tree(tools: &Tools, report: &mut Report, convoke: &Path) -> anyhow::Res
         ..absolute(format!("{title}: largest other"), megabytes(peak), mb(0.0))
     });
     let links = head.iter().chain(&others).map(|process| process.links).max().unwrap_or_default();
-    let degree = plan::degree(&plan::default_tree(n), n);
+    let degree = children_max(n);
     let most = Quantity::new((degree + 2) as f64, Unit::Count);
     let links = Quantity::new(links as f64, Unit::Count);
     report.add(absolute(format!("{title}: most links of a process (δ={degree})"), links, most));
     Ok(())
+}
+
+/// The most children of one of `n` agents. What runs is the adaptive tree, which has no plan: an
+/// agent may have any number of children up to its cap.
+fn children_max(n: usize) -> usize {
+    usize::try_from(DEFAULT_CHILDREN_MAX).map_or(n, |most| most.min(n))
 }
 
 fn idle(tools: &Tools, report: &mut Report, convoke: &Path) -> anyhow::Result<()> {

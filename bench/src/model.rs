@@ -22,9 +22,6 @@ use crate::tools::Tools;
 /// No single run is waited for longer.
 const LIMIT: Duration = Duration::from_secs(60);
 
-const LATENCY_MS: u64 = 1_028;
-const GAP_MS: u64 = 28;
-
 /// How far simulated and real time may be apart, as a part of the real one.
 const APART_MAX: f64 = 0.15;
 
@@ -57,8 +54,9 @@ fn compare(
     (n, tree): (usize, &str),
     per_start: Duration,
 ) {
-    let shell = Shell::costing(LATENCY_MS, GAP_MS);
-    let real = real(tools, n, tree, shell).map(Into::into).map_err(|error| format!("{error:#}"));
+    let real = real(tools, n, tree, Shell::modelled())
+        .map(Into::into)
+        .map_err(|error| format!("{error:#}"));
     report.look();
     report.add(Row {
         title,
@@ -108,8 +106,7 @@ fn join_time(words: &str) -> Option<Duration> {
 
 /// When the head of a simulated session says so.
 fn simulated(n: usize, tree: &str, per_start: Duration) -> Measured {
-    let (latency, gap) = (Duration::from_millis(LATENCY_MS), Duration::from_millis(GAP_MS));
-    let mut calibration = Calibration::constant(latency, gap);
+    let mut calibration = Calibration::modelled_shell();
     calibration.cpu.cores = cores();
     calibration.cpu.is_shared = true;
     calibration.cpu.exec_us = per_start.as_secs_f64() * 1e6;
@@ -122,7 +119,7 @@ fn simulated(n: usize, tree: &str, per_start: Duration) -> Measured {
 
 /// What a tree takes by its own arithmetic.
 fn arithmetic(n: usize, tree: &str) -> Measured {
-    let (latency, gap) = (Duration::from_millis(LATENCY_MS), Duration::from_millis(GAP_MS));
+    let Shell { latency, gap, .. } = Shell::modelled();
     let tree: Tree = tree.parse().map_err(|error| format!("{error}"))?;
     Ok(engine::tree::completion_time(&tree, n as u64, latency, gap).into())
 }
@@ -137,5 +134,14 @@ mod tests {
         assert_eq!(join_time(words), Some(Duration::from_millis(140)));
         assert_eq!(join_time("join  15.5 ms  3"), Some(Duration::from_micros(15_500)));
         assert_eq!(join_time("no table"), None);
+    }
+
+    #[test]
+    fn the_greedy_tree_is_the_one_for_the_costs_of_the_shell() {
+        let Shell { latency, gap, .. } = Shell::modelled();
+        let greedy = Tree::Greedy { latency, gap };
+        assert!(TREES.iter().any(|tree| tree.parse::<Tree>().unwrap() == greedy));
+        let told = Shell::modelled().options("DIR");
+        assert_eq!(told, "--latency-ms 1028 --gap-ms 28 --dir DIR");
     }
 }

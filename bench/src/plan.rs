@@ -1,4 +1,8 @@
-//! Spawn trees for the floor: the same shapes as the product's, written down for a program in C.
+//! Spawn trees for the floor, written down for a program in C.
+//!
+//! The product's own tree, `adaptive`, has no plan: who starts whom is decided by how long starts
+//! take. So a floor follows the greedy plan for the costs that its row has, which the product is not
+//! told: no tree of agents that all start others is complete earlier.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -8,17 +12,17 @@ use anyhow::Context;
 use engine::tree;
 use model::{AgentId, IdSet, Tree};
 
-/// The tree that the product takes for `n` agents when nothing is measured.
-pub(crate) fn default_tree(n: usize) -> Tree {
-    tree::default_tree(n as u64, Tree::ASSUMED_LATENCY, Tree::ASSUMED_GAP)
+/// The tree of the floor: the greedy one for these costs. Without any, all trees take no time by
+/// arithmetic, and it is the one that the product would plan for the costs of ssh that it assumes:
+/// greedy too, and no agent has more than [`tree::DEFAULT_CHILDREN_MAX`] children.
+pub(crate) fn floor_tree(n: usize, latency: Duration, gap: Duration) -> Tree {
+    if latency.is_zero() && gap.is_zero() {
+        return tree::default_tree(n as u64, Tree::ASSUMED_LATENCY, Tree::ASSUMED_GAP);
+    }
+    Tree::Greedy { latency, gap }
 }
 
-/// When the default tree of `n` agents is complete, by its own arithmetic.
-pub(crate) fn default_arithmetic(n: usize, latency: Duration, gap: Duration) -> Duration {
-    tree::completion_time(&default_tree(n), n as u64, latency, gap)
-}
-
-/// When the greedy tree for these costs is complete: the optimum.
+/// When the greedy tree for these costs is complete: the optimum, whatever the tree.
 pub(crate) fn greedy_arithmetic(n: usize, latency: Duration, gap: Duration) -> Duration {
     tree::completion_time(&Tree::Greedy { latency, gap }, n as u64, latency, gap)
 }
@@ -35,11 +39,6 @@ pub(crate) fn write(path: &Path, tree: &Tree, n: usize) -> anyhow::Result<()> {
     numbers.extend(lists.concat());
     let bytes: Vec<u8> = numbers.into_iter().flat_map(u32::to_ne_bytes).collect();
     std::fs::write(path, bytes).with_context(|| format!("write {}", path.display()))
-}
-
-/// The most children that one agent of the tree has.
-pub(crate) fn degree(tree: &Tree, n: usize) -> usize {
-    children(tree, n).iter().map(Vec::len).max().unwrap_or_default()
 }
 
 /// For each agent, the root first, its children in the order of their start.
@@ -66,7 +65,31 @@ mod tests {
         let mut all: Vec<u32> = lists.concat();
         all.sort_unstable();
         assert_eq!(all, (1..=40).collect::<Vec<_>>());
-        assert_eq!(degree(&Tree::Kary(3), 40), 3);
-        assert_eq!(degree(&Tree::Flat, 40), 40);
+        assert!(lists.iter().all(|list| list.len() <= 3));
+    }
+
+    #[test]
+    fn no_tree_is_complete_before_the_floor_s() {
+        let ms = Duration::from_millis;
+        for (n, latency, gap) in
+            [(256, 1028, 28), (1000, 1028, 28), (256, 100, 10), (256, 40, 12), (256, 500, 2)]
+        {
+            let (latency, gap) = (ms(latency), ms(gap));
+            let time = |tree: &Tree| tree::completion_time(tree, n as u64, latency, gap);
+            let floor = time(&floor_tree(n, latency, gap));
+            assert_eq!(floor, greedy_arithmetic(n, latency, gap));
+            let assumed = tree::default_tree(n as u64, Tree::ASSUMED_LATENCY, Tree::ASSUMED_GAP);
+            for other in [assumed, Tree::Flat, Tree::Binomial, Tree::TwoLevel, Tree::Kary(8)] {
+                assert!(floor <= time(&other), "n={n}, {latency:?}, {gap:?}: {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_costs_the_floor_has_the_tree_for_the_assumed_ones() {
+        let tree = floor_tree(256, Duration::ZERO, Duration::ZERO);
+        assert_eq!(tree, Tree::greedy());
+        let most = children(&tree, 256).iter().map(Vec::len).max().unwrap();
+        assert!(most as u64 <= tree::DEFAULT_CHILDREN_MAX);
     }
 }

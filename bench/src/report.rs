@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context;
+use testbed::command;
 
 use crate::quantity::Quantity;
 use crate::quiet::Quiet;
@@ -48,6 +50,7 @@ pub(crate) struct Row {
 pub(crate) struct Report {
     name: String,
     settings: Settings,
+    setting: String,
     quiet: Quiet,
     rows: Vec<Row>,
     notes: Vec<String>,
@@ -59,11 +62,13 @@ pub(crate) fn say(text: &str) {
 }
 
 impl Report {
-    /// A table without rows.
-    pub(crate) fn new(name: &str, settings: Settings) -> Report {
+    /// A table without rows. `peers` are the programs that are compared with.
+    pub(crate) fn new(name: &str, settings: Settings, peers: &str) -> anyhow::Result<Report> {
+        let setting = format!("{}; {peers}; {}", machine(), today()?);
         let quiet = Quiet::begin();
-        say(&format!("bench {name}: {quiet}"));
-        Report { name: name.to_owned(), settings, quiet, rows: Vec::new(), notes: Vec::new() }
+        say(&format!("bench {name}: {setting}; {quiet}"));
+        let (rows, notes) = (Vec::new(), Vec::new());
+        Ok(Report { name: name.to_owned(), settings, setting, quiet, rows, notes })
     }
 
     /// How much to measure.
@@ -104,7 +109,7 @@ impl Report {
     fn markdown(&self) -> String {
         let quick = if self.settings.quick { " (quick)" } else { "" };
         let mut text =
-            format!("# bench {}{quick}\n\n{}; {}.\n\n", self.name, machine(), self.quiet);
+            format!("# bench {}{quick}\n\n{}; {}.\n\n", self.name, self.setting, self.quiet);
         text += "| what | Convoke | compared with | floor | ratio | bar | verdict |\n";
         text += "| --- | --- | --- | --- | --- | --- | --- |\n";
         for row in &self.rows {
@@ -158,12 +163,22 @@ impl Row {
         format!("**not met**{spread}")
     }
 
-    /// What to say of a bar that the floor itself does not meet.
+    /// What to say of a bar that the floor itself does not meet. Its program may be behind ours, by
+    /// chance: then its time is not the least that can be, and forbids nothing.
     fn beside_floor(&self) -> Option<String> {
         let (_, floor) = self.floor.as_ref().filter(|_| !matches!(self.bar, Bar::Within(_)))?;
         let ratio = ratio(&self.ours, floor)?;
-        (self.is_met_by(floor) == Some(false))
-            .then(|| format!("the floor forbids it: {ratio:.2} of the floor"))
+        if self.is_met_by(floor) != Some(false) {
+            return None;
+        }
+        let is_behind = match self.bar {
+            Bar::RatioAtLeast(_) => ratio <= 1.0,
+            Bar::AtMost(_) | Bar::RatioAtMost(_) | Bar::Within(_) | Bar::None => ratio >= 1.0,
+        };
+        Some(match is_behind {
+            true => format!("the floor forbids it: {ratio:.2} of the floor"),
+            false => format!("the floor misses it too, and is not faster: {ratio:.2} of the floor"),
+        })
     }
 
     /// Whether `measured` would meet the bar.
@@ -213,10 +228,31 @@ fn machine() -> String {
     format!("{count} processors ({model}), Linux {}", kernel.trim())
 }
 
+/// The date in UTC, such as `2026-11-28`.
+fn today() -> anyhow::Result<String> {
+    let text = command::check("asking for the date", Command::new("date").args(["-u", "+%F"]))?;
+    Ok(text.trim().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::quantity::Unit;
+
+    #[test]
+    fn the_head_of_a_table_names_peers_and_date() {
+        let quiet = Quiet::default();
+        let setting = format!("2 processors; Hydra 4.0.2 and 5.0.1; {}", today().unwrap());
+        let (rows, notes) = (Vec::new(), Vec::new());
+        let settings = Settings::default();
+        let name = "io".to_owned();
+        let text = Report { name, settings, setting, quiet, rows, notes }.markdown();
+        let head = text.lines().nth(2).unwrap();
+        let parts: Vec<&str> = head.split("; ").collect();
+        assert_eq!(parts[1], "Hydra 4.0.2 and 5.0.1", "{head}");
+        let is_date = parts[2].split('-').map(str::len).eq([4, 2, 2]);
+        assert!(is_date, "{head}");
+    }
 
     fn row(ours: Measured, other: f64, bar: Bar) -> Row {
         let other = Some(("Hydra".to_owned(), Ok(Quantity::new(other, Unit::Seconds))));
@@ -239,6 +275,19 @@ mod tests {
         assert_eq!(row.verdict(), "**not met**");
         row.floor = Some(("C".to_owned(), Ok(Quantity::new(1.7, Unit::Seconds))));
         assert_eq!(row.verdict(), "the floor forbids it: 1.18 of the floor");
+    }
+
+    #[test]
+    fn a_floor_that_is_behind_us_is_not_said_to_be_the_least() {
+        let of = |value: f64, unit| Ok(Quantity::new(value, unit));
+        let mut time = row(of(1.68, Unit::Seconds), 4.0, Bar::RatioAtMost(0.4));
+        time.floor = Some(("C".to_owned(), of(2.0, Unit::Seconds)));
+        assert_eq!(time.verdict(), "the floor misses it too, and is not faster: 0.84 of the floor");
+        let mut rate = row(of(3.0, Unit::PerSecond), 4.0, Bar::RatioAtLeast(0.8));
+        rate.floor = Some(("C".to_owned(), of(2.5, Unit::PerSecond)));
+        assert_eq!(rate.verdict(), "the floor misses it too, and is not faster: 1.20 of the floor");
+        rate.floor = Some(("C".to_owned(), of(3.1, Unit::PerSecond)));
+        assert_eq!(rate.verdict(), "the floor forbids it: 0.97 of the floor");
     }
 
     #[test]

@@ -60,6 +60,16 @@ impl Tools {
         Ok(tools)
     }
 
+    /// The programs that are compared with, and their versions.
+    pub(crate) fn peers(&self) -> anyhow::Result<String> {
+        let [four, five] = [&self.hydra4, &self.hydra5].map(|path| {
+            let said = command::check("asking Hydra", Command::new(path).arg("--version"))?;
+            let version = hydra_version(&said).map(str::to_owned);
+            version.with_context(|| format!("{} told no version: `{said}`", path.display()))
+        });
+        Ok(format!("Hydra {} and {}", four?, five?))
+    }
+
     /// The program made of `floors/NAME.c`.
     pub(crate) fn floor(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
@@ -101,6 +111,11 @@ impl Tools {
     }
 }
 
+/// The word after `Version:`.
+fn hydra_version(said: &str) -> Option<&str> {
+    said.lines().find_map(|line| line.trim().strip_prefix("Version:")).map(str::trim)
+}
+
 /// Peers hold several descriptors for each host.
 fn raise_descriptor_limit() -> anyhow::Result<()> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -136,4 +151,16 @@ fn find_convoke(target: &Path) -> anyhow::Result<PathBuf> {
 
 fn path_of(variable: &str, default: &Path) -> PathBuf {
     env::var_os(variable).map_or_else(|| default.to_owned(), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hydra_s_version_is_found_in_its_words() {
+        let said = "HYDRA build details:\n    Version:          4.0.2\n    Release Date:   Thu\n";
+        assert_eq!(hydra_version(said), Some("4.0.2"));
+        assert_eq!(hydra_version("usage"), None);
+    }
 }
