@@ -48,12 +48,14 @@ struct Shape {
 }
 
 impl Prediction {
-    /// Runs the session. Absent when the agents do not come up.
+    /// Runs the session. Absent when the agents do not come up. Blind, as real drivers are: nobody
+    /// tells an engine when its host is free for another start.
     pub(crate) fn simulated(case: Case, calibration: &Calibration) -> Option<Prediction> {
         let session = Session::of(case.nodes)
             .tree(&case.tree.to_string())
             .tasks(case.tasks_per_node)
             .calibration(calibration.clone())
+            .blind()
             .spec(|spec| {
                 (spec.window, spec.bulk_max) = (case.window, case.batch);
                 spec.marks = true;
@@ -193,6 +195,18 @@ mod tests {
     fn no_parent_has_more_starts_in_flight_than_its_window() {
         let prediction = Prediction::simulated(case(Tree::Flat), &Calibration::default()).unwrap();
         assert_eq!((prediction.starts_max, prediction.commands), (8, 50));
+    }
+
+    #[test]
+    fn an_adaptive_tree_is_that_of_agents_who_are_not_told_when_a_host_is_free() {
+        let case = Case { tree: Tree::adaptive(), nodes: 64, window: 4, ..case(Tree::Flat) };
+        let calibration = Calibration::default();
+        let prediction = Prediction::simulated(case, &calibration).unwrap();
+        let session = Session::of(64).tree("adaptive").calibration(calibration);
+        let session = session.spec(|spec| spec.window = 4);
+        let joined = |session: Session| simulate::joined(&session.run()).unwrap();
+        assert_eq!(prediction.joined, joined(session.clone().blind()));
+        assert_ne!(prediction.joined, joined(session));
     }
 
     #[test]

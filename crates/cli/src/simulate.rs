@@ -58,6 +58,8 @@ fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
         .tree(&args.tree.to_string())
         .tasks(args.tasks_per_node)
         .calibration(calibration)
+        // As real drivers are, which do not see when a host is free for another start.
+        .blind()
         .seed(args.seed)
         .spec(|spec| {
             spec.window = args.window;

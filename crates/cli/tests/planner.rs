@@ -71,6 +71,18 @@ fn a_simulated_session_says_what_it_takes_and_the_same_again() {
 }
 
 #[test]
+fn a_simulated_agent_is_not_told_when_its_host_is_free_as_no_real_one_is() {
+    let text =
+        String::from_utf8(convoke(&["sim", "--nodes", "50", "--window", "2"]).stdout).unwrap();
+    let session = sim::Session::of(50).tree("adaptive").calibration(sim::Calibration::default());
+    let session = session.spec(|spec| spec.window = 2);
+    let messages = |session: &sim::Session| session.run().messages.values().sum::<u64>();
+    let (blind, told) = (messages(&session.clone().blind()), messages(&session));
+    assert_ne!(blind, told);
+    assert!(text.contains(&format!("{blind} messages")), "{text}, not {blind}");
+}
+
+#[test]
 fn a_slow_host_is_named_on_the_way_that_the_join_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let (file, page) = (dir.path().join("c.toml"), dir.path().join("t.html"));
