@@ -116,7 +116,21 @@ fn bad_input_is_told_with_what_to_do() {
     }
     let unwritable = convoke(&["sim", "--nodes", "4", "--timeline", "/no/such/t.html"]);
     assert_eq!(unwritable.status.code(), Some(2));
-    assert_eq!(convoke(&["plan", "--nodes", "0"]).status.code(), Some(2));
+    let counts = [
+        ("--nodes 0", "0 is not in 1..=1048576"),
+        ("--nodes 1048577", "1048577 is not in 1..=1048576"),
+        ("--nodes 4 --tasks-per-node 0", "0 is not in 1.."),
+        ("--nodes 4 --tasks-per-node 1000000000", "give fewer --nodes or --tasks-per-node"),
+        ("--nodes 4 --tasks-per-node 1073741824", "4294967296 tasks, more than the 2147483647"),
+    ];
+    for (options, hint) in counts {
+        for command in ["plan", "sim"] {
+            let output = convoke(&format!("{command} {options}").split(' ').collect::<Vec<_>>());
+            let words = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{command} {options}: {words}");
+            assert!(words.contains(hint), "{command} {options}: {words}");
+        }
+    }
 }
 
 #[test]
