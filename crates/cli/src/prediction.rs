@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::tree;
 use model::{AgentId, IdSet, Time, Tree};
 use observe::{Span, Timeline};
-use sim::{Calibration, Session};
+use sim::{Calibration, Cpu, Session};
 
 use crate::memory::{self, Load, Memory};
 use crate::simulate;
@@ -143,9 +143,12 @@ impl Shape {
 /// From a start, its gap past, until the agent can start others: L, and what comes on top of it.
 fn latency(calibration: &Calibration) -> Duration {
     const WAYS: f64 = 3.0; // of call, hello and welcome
-    let cpu = &calibration.cpu;
+    const MESSAGES: f64 = 2.0; // hello and welcome
+    const ENDS: f64 = 2.0;
+    let Cpu { spawn_us, exec_us, parse_us, handshake_us, message_us, .. } = calibration.cpu;
     let links_us = WAYS * calibration.link.latency_us.median();
-    let added_us = cpu.spawn_us + cpu.exec_us + cpu.parse_us + links_us;
+    let ends_us = ENDS * (handshake_us + MESSAGES * message_us);
+    let added_us = spawn_us + exec_us + parse_us + ends_us + links_us;
     calibration.launch.latency() + Duration::from_secs_f64(added_us / 1e6)
 }
 
@@ -188,6 +191,29 @@ mod tests {
             assert_eq!(simulated.shape, computed.shape, "{tree}");
             assert_eq!(simulated.links_max, computed.links_max, "{tree}");
             assert_eq!(simulated.memory(), computed.memory(), "{tree}");
+        }
+    }
+
+    #[test]
+    fn arithmetic_is_the_simulated_time_where_nothing_queues() {
+        let mut calibration =
+            Calibration::constant(Duration::from_millis(20), Duration::from_millis(5));
+        calibration.cpu = Cpu {
+            cores: 8,
+            is_shared: false,
+            parse_us: 700.0,
+            spawn_us: 400.0,
+            exec_us: 900.0,
+            handshake_us: 600.0,
+            message_us: 150.0,
+        };
+        // Levels over which the last agent's word that it has joined climbs to the head.
+        for (tree, levels) in [(Tree::Chain, 50), (Tree::Kary(2), 5)] {
+            let simulated = Prediction::simulated(case(tree), &calibration).unwrap().joined;
+            let climb = levels * Duration::from_micros(100 + 2 * 150);
+            let computed = Prediction::by_arithmetic(case(tree), &calibration).joined;
+            let quotient = computed.as_secs_f64() / (simulated - climb).as_secs_f64();
+            assert!((quotient - 1.0).abs() < 0.01, "{tree}: {computed:?}, simulated {simulated:?}");
         }
     }
 
