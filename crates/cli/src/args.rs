@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::Tree;
+use model::{HOSTS_MAX, Tree};
 
 use crate::duration;
 
 /// Starts that one agent has in flight, unless the user says otherwise.
 pub(crate) const WINDOW: u32 = 64;
+
+/// The most nodes of a session: as many as `--hosts` takes.
+const NODES_MAX: i64 = HOSTS_MAX.cast_signed();
 
 /// Starts parallel jobs on many hosts.
 #[derive(Debug, Parser)]
@@ -64,11 +67,11 @@ pub(crate) struct CalibrateArgs {
 #[derive(Args, Debug)]
 pub(crate) struct SimArgs {
     /// How many nodes
-    #[arg(long, short = 'N', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'N', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=NODES_MAX))]
     pub(crate) nodes: u32,
 
     /// Tasks on each node
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) tasks_per_node: u32,
 
     /// Who starts whom, as for `convoke run`
@@ -97,11 +100,11 @@ pub(crate) struct SimArgs {
 #[command(after_help = PLAN_HELP)]
 pub(crate) struct PlanArgs {
     /// How many nodes
-    #[arg(long, short = 'N', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'N', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=NODES_MAX))]
     pub(crate) nodes: u32,
 
     /// Tasks on each node
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) tasks_per_node: u32,
 
     /// What hosts and links cost [default: L = 257 ms, G = 7 ms]

@@ -252,6 +252,7 @@ fn origin(measured: &Measured) -> String {
         ("spawn and exec (on the head's host)", here.spawn.is_some()),
         ("handshakes and messages (on the head's host)", here.message.is_some()),
         ("accept queue (of the head's host)", here.backlog.is_some()),
+        ("parsing (0: it is within the latency)", false),
         ("when a lost call is tried again", false),
     ];
     let named = |is_measured| {

@@ -56,8 +56,9 @@ pub(crate) fn plan(args: &PlanArgs) -> u8 {
     }
 }
 
-/// Prints each part when it is known: all of it takes most of a minute for 16,384 nodes.
+/// Prints each part when it is known: all of it takes a quarter of a minute for 16,384 nodes.
 fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
+    simulate::check_tasks(args.nodes, args.tasks_per_node)?;
     let calibration = simulate::calibration(args.calibration.as_deref())?;
     let svg = args.svg.as_deref().map(OutputFile::create).transpose()?;
     let trees = compare(args, &calibration);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::tree;
 use model::{AgentId, IdSet, Time, Tree};
 use observe::{Span, Timeline};
-use sim::{Calibration, Session};
+use sim::{Calibration, Cpu, Session};
 
 use crate::memory::{self, Load, Memory};
 use crate::simulate;
@@ -48,12 +48,14 @@ struct Shape {
 }
 
 impl Prediction {
-    /// Runs the session. Absent when the agents do not come up.
+    /// Runs the session. Absent when the agents do not come up. Blind, as real drivers are: nobody
+    /// tells an engine when its host is free for another start.
     pub(crate) fn simulated(case: Case, calibration: &Calibration) -> Option<Prediction> {
         let session = Session::of(case.nodes)
             .tree(&case.tree.to_string())
             .tasks(case.tasks_per_node)
             .calibration(calibration.clone())
+            .blind()
             .spec(|spec| {
                 (spec.window, spec.bulk_max) = (case.window, case.batch);
                 spec.marks = true;
@@ -141,9 +143,12 @@ impl Shape {
 /// From a start, its gap past, until the agent can start others: L, and what comes on top of it.
 fn latency(calibration: &Calibration) -> Duration {
     const WAYS: f64 = 3.0; // of call, hello and welcome
-    let cpu = &calibration.cpu;
+    const MESSAGES: f64 = 2.0; // hello and welcome
+    const ENDS: f64 = 2.0;
+    let Cpu { spawn_us, exec_us, parse_us, handshake_us, message_us, .. } = calibration.cpu;
     let links_us = WAYS * calibration.link.latency_us.median();
-    let added_us = cpu.spawn_us + cpu.exec_us + cpu.parse_us + links_us;
+    let ends_us = ENDS * (handshake_us + MESSAGES * message_us);
+    let added_us = spawn_us + exec_us + parse_us + ends_us + links_us;
     calibration.launch.latency() + Duration::from_secs_f64(added_us / 1e6)
 }
 
@@ -190,9 +195,44 @@ mod tests {
     }
 
     #[test]
+    fn arithmetic_is_the_simulated_time_where_nothing_queues() {
+        let mut calibration =
+            Calibration::constant(Duration::from_millis(20), Duration::from_millis(5));
+        calibration.cpu = Cpu {
+            cores: 8,
+            is_shared: false,
+            parse_us: 700.0,
+            spawn_us: 400.0,
+            exec_us: 900.0,
+            handshake_us: 600.0,
+            message_us: 150.0,
+        };
+        // Levels over which the last agent's word that it has joined climbs to the head.
+        for (tree, levels) in [(Tree::Chain, 50), (Tree::Kary(2), 5)] {
+            let simulated = Prediction::simulated(case(tree), &calibration).unwrap().joined;
+            let climb = levels * Duration::from_micros(100 + 2 * 150);
+            let computed = Prediction::by_arithmetic(case(tree), &calibration).joined;
+            let quotient = computed.as_secs_f64() / (simulated - climb).as_secs_f64();
+            assert!((quotient - 1.0).abs() < 0.01, "{tree}: {computed:?}, simulated {simulated:?}");
+        }
+    }
+
+    #[test]
     fn no_parent_has_more_starts_in_flight_than_its_window() {
         let prediction = Prediction::simulated(case(Tree::Flat), &Calibration::default()).unwrap();
         assert_eq!((prediction.starts_max, prediction.commands), (8, 50));
+    }
+
+    #[test]
+    fn an_adaptive_tree_is_that_of_agents_who_are_not_told_when_a_host_is_free() {
+        let case = Case { tree: Tree::adaptive(), nodes: 64, window: 4, ..case(Tree::Flat) };
+        let calibration = Calibration::default();
+        let prediction = Prediction::simulated(case, &calibration).unwrap();
+        let session = Session::of(64).tree("adaptive").calibration(calibration);
+        let session = session.spec(|spec| spec.window = 4);
+        let joined = |session: Session| simulate::joined(&session.run()).unwrap();
+        assert_eq!(prediction.joined, joined(session.clone().blind()));
+        assert_ne!(prediction.joined, joined(session));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use model::Time;
+use model::{TASKS_MAX, Time};
 use observe::{Timeline, critical_path, seconds};
 use proto::Event;
 use sim::{Calibration, CalibrationError, Failure, Report, Session};
@@ -17,6 +17,12 @@ use crate::streams::{print, say};
 /// Why there is no simulation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SimError {
+    #[error(
+        "{nodes} nodes with {tasks_per_node} tasks each have {} tasks, more than the {TASKS_MAX} \
+         that a job can have",
+        u64::from(*nodes) * u64::from(*tasks_per_node)
+    )]
+    Tasks { nodes: u32, tasks_per_node: u32 },
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
     #[error(transparent)]
@@ -39,10 +45,21 @@ pub(crate) fn calibration(path: Option<&Path>) -> Result<Calibration, Calibratio
 /// Says what is wrong, and what to do.
 pub(crate) fn refuse(error: &SimError) -> u8 {
     say(&format!("error: {}\n", agent::error_chain(error)));
-    if let SimError::Calibration(error) = error {
-        say(&format!("hint: {}\n", error.hint()));
+    let hint = match error {
+        SimError::Tasks { .. } => Some("give fewer --nodes or --tasks-per-node"),
+        SimError::Calibration(error) => Some(error.hint()),
+        SimError::Output(_) => None,
+    };
+    if let Some(hint) = hint {
+        say(&format!("hint: {hint}\n"));
     }
     exit_code::USAGE
+}
+
+/// Refuses more tasks than a job can have.
+pub(crate) fn check_tasks(nodes: u32, tasks_per_node: u32) -> Result<(), SimError> {
+    let tasks = nodes.checked_mul(tasks_per_node).filter(|&tasks| tasks <= TASKS_MAX);
+    tasks.map(|_| ()).ok_or(SimError::Tasks { nodes, tasks_per_node })
 }
 
 /// When the last of a simulated session's agents had joined.
@@ -52,12 +69,15 @@ pub(crate) fn joined(report: &Report) -> Option<Duration> {
 }
 
 fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
+    check_tasks(args.nodes, args.tasks_per_node)?;
     let calibration = calibration(args.calibration.as_deref())?;
     let timeline = TimelineFile::create(args.timeline.as_deref())?;
     let session = Session::of(args.nodes)
         .tree(&args.tree.to_string())
         .tasks(args.tasks_per_node)
         .calibration(calibration)
+        // As real drivers are, which do not see when a host is free for another start.
+        .blind()
         .seed(args.seed)
         .spec(|spec| {
             spec.window = args.window;

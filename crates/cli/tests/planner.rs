@@ -71,6 +71,18 @@ fn a_simulated_session_says_what_it_takes_and_the_same_again() {
 }
 
 #[test]
+fn a_simulated_agent_is_not_told_when_its_host_is_free_as_no_real_one_is() {
+    let text =
+        String::from_utf8(convoke(&["sim", "--nodes", "50", "--window", "2"]).stdout).unwrap();
+    let session = sim::Session::of(50).tree("adaptive").calibration(sim::Calibration::default());
+    let session = session.spec(|spec| spec.window = 2);
+    let messages = |session: &sim::Session| session.run().messages.values().sum::<u64>();
+    let (blind, told) = (messages(&session.clone().blind()), messages(&session));
+    assert_ne!(blind, told);
+    assert!(text.contains(&format!("{blind} messages")), "{text}, not {blind}");
+}
+
+#[test]
 fn a_slow_host_is_named_on_the_way_that_the_join_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let (file, page) = (dir.path().join("c.toml"), dir.path().join("t.html"));
@@ -104,7 +116,21 @@ fn bad_input_is_told_with_what_to_do() {
     }
     let unwritable = convoke(&["sim", "--nodes", "4", "--timeline", "/no/such/t.html"]);
     assert_eq!(unwritable.status.code(), Some(2));
-    assert_eq!(convoke(&["plan", "--nodes", "0"]).status.code(), Some(2));
+    let counts = [
+        ("--nodes 0", "0 is not in 1..=1048576"),
+        ("--nodes 1048577", "1048577 is not in 1..=1048576"),
+        ("--nodes 4 --tasks-per-node 0", "0 is not in 1.."),
+        ("--nodes 4 --tasks-per-node 1000000000", "give fewer --nodes or --tasks-per-node"),
+        ("--nodes 4 --tasks-per-node 1073741824", "4294967296 tasks, more than the 2147483647"),
+    ];
+    for (options, hint) in counts {
+        for command in ["plan", "sim"] {
+            let output = convoke(&format!("{command} {options}").split(' ').collect::<Vec<_>>());
+            let words = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{command} {options}: {words}");
+            assert!(words.contains(hint), "{command} {options}: {words}");
+        }
+    }
 }
 
 #[test]
@@ -117,7 +143,7 @@ fn what_is_measured_on_hosts_is_a_calibration_to_plan_with() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("5 starts: latency "), "{text}");
     let calibration = sim::Calibration::load(Path::new(&file)).unwrap();
-    let assumed = "assumed: when a lost call is tried again";
+    let assumed = "assumed: parsing (0: it is within the latency), when a lost call is tried again";
     assert!(calibration.origin.ends_with(assumed), "{}", calibration.origin);
     assert!(calibration.link.bandwidth_bytes_per_s > Some(1_000_000), "{calibration:?}");
     assert!(calibration.cpu.handshake_us > calibration.cpu.message_us, "{calibration:?}");
