@@ -19,6 +19,9 @@ type RunSeed = fn(u64, Option<&mut dyn FnMut(&str)>) -> Result<Report, Failure>;
 
 /// How far a batch is.
 struct Batch {
+    /// The seed that it began with, be it in an earlier run.
+    start: u64,
+    /// The first seed of this run.
     first: u64,
     end: u64,
     /// The next block that no thread has taken.
@@ -32,12 +35,8 @@ struct Batch {
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let kept = options.state.as_deref().map(Kept::read).transpose()?.flatten();
-    let (first, failed) = match kept {
-        Some(kept) => (kept.next, kept.failed),
-        None => (options.seed.unwrap_or(0), Vec::new()),
-    };
-    let end = options.seed.unwrap_or(0).saturating_add(options.seeds.unwrap_or(0)).max(first);
-    let batch = Mutex::new(Batch::new(first, end, failed));
+    let (start, seeds) = (options.seed.unwrap_or(0), options.seeds.unwrap_or(0));
+    let batch = Mutex::new(Batch::new(start, seeds, kept));
     let deadline = deadline(options.minutes)?;
     let logs = options.logs.clone().unwrap_or_else(|| PathBuf::from("target/sim"));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -109,9 +108,15 @@ fn report(seed: u64, run: RunSeed, failure: &Failure, logs: &Path) -> String {
 }
 
 impl Batch {
-    fn new(first: u64, end: u64, failed: Vec<u64>) -> Batch {
+    /// So many seeds from `start` on, without those that an earlier run of the same batch has done.
+    fn new(start: u64, seeds: u64, kept: Option<Kept>) -> Batch {
+        let (first, failed) = match kept {
+            Some(kept) if kept.start == start => (kept.next, kept.failed),
+            Some(_) | None => (start, Vec::new()),
+        };
+        let end = start.saturating_add(seeds).max(first);
         let done = BTreeSet::new();
-        Batch { first, end, next: first, done, done_below: first, failed }
+        Batch { start, first, end, next: first, done, done_below: first, failed }
     }
 
     fn take(&mut self) -> Option<(u64, u64)> {
@@ -125,8 +130,9 @@ impl Batch {
         while self.done.remove(&self.done_below) {
             self.done_below = self.done_below.saturating_add(BLOCK).min(self.end);
         }
+        let Batch { start, done_below, ref failed, .. } = *self;
         if let Some(path) = state
-            && let Err(error) = std::fs::write(path, Kept::text(self.done_below, &self.failed))
+            && let Err(error) = std::fs::write(path, Kept::text(start, done_below, failed))
         {
             eprintln!("warning: could not keep the next seed in `{}`: {error}", path.display());
         }
@@ -151,15 +157,18 @@ impl Batch {
     }
 }
 
-/// What an earlier run has left in its file: the next seed, then those that failed, a line each.
+/// What an earlier run has left in its file: the batch's first seed and the next, on the first line,
+/// then those that failed, a line each.
 struct Kept {
+    start: u64,
     next: u64,
     failed: Vec<u64>,
 }
 
 impl Kept {
-    fn text(next: u64, failed: &[u64]) -> String {
-        std::iter::once(&next).chain(failed).map(|seed| format!("{seed}\n")).collect()
+    fn text(start: u64, next: u64, failed: &[u64]) -> String {
+        let failed: String = failed.iter().map(|seed| format!("{seed}\n")).collect();
+        format!("{start} {next}\n{failed}")
     }
 
     fn read(path: &Path) -> Result<Option<Kept>, String> {
@@ -168,11 +177,16 @@ impl Kept {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("read `{}`: {error}", path.display())),
         };
-        let malformed = || format!("`{}` holds no seed; remove it to begin anew", path.display());
-        let seeds: Result<Vec<u64>, _> = text.lines().map(str::parse).collect();
-        let seeds = seeds.map_err(|_| malformed())?;
-        let (&next, failed) = seeds.split_first().ok_or_else(malformed)?;
-        Ok(Some(Kept { next, failed: failed.to_vec() }))
+        let malformed =
+            || format!("`{}` is no state of a batch; remove it to begin anew", path.display());
+        Kept::parse(&text).map(Some).ok_or_else(malformed)
+    }
+
+    fn parse(text: &str) -> Option<Kept> {
+        let mut lines = text.lines();
+        let (start, next) = lines.next()?.split_once(' ')?;
+        let failed: Result<_, _> = lines.map(str::parse).collect();
+        Some(Kept { start: start.parse().ok()?, next: next.parse().ok()?, failed: failed.ok()? })
     }
 }
 
@@ -200,7 +214,7 @@ mod tests {
     #[test]
     fn a_seed_that_fails_or_panics_is_named_and_the_others_are_run() {
         let dir = tempfile::tempdir().unwrap();
-        let batch = Mutex::new(Batch::new(0, 40, Vec::new()));
+        let batch = Mutex::new(Batch::new(0, 40, None));
         work(&batch, invented, None, dir.path(), None);
         let batch = batch.into_inner().unwrap();
         assert_eq!((batch.failed, batch.done_below), (vec![7, 35], 40));
@@ -225,6 +239,35 @@ mod tests {
             let log = LogFile::read(BufReader::new(file)).unwrap();
             assert_eq!(log.lines, ["the last step"]);
             assert_eq!(log.header.args, ["--seed", &seed.to_string()]);
+        }
+    }
+    #[test]
+    fn a_batch_goes_on_where_it_was_and_another_begins_with_its_own_seed() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let begin = |start, seeds| Batch::new(start, seeds, Kept::read(&state).unwrap());
+        let range = |batch: &Batch| (batch.first, batch.end);
+        let mut batch = begin(5, 1_000);
+        assert_eq!(range(&batch), (5, 1_005));
+        let (block, _) = batch.take().unwrap();
+        batch.failed.push(6);
+        batch.finish(block, Some(&state));
+        let again = begin(5, 1_000);
+        assert_eq!((range(&again), again.failed), ((5 + BLOCK, 1_005), vec![6]));
+        for start in [0, 4, 6, 500] {
+            let other = begin(start, 1_000);
+            assert_eq!((range(&other), other.failed), ((start, start + 1_000), vec![]));
+        }
+    }
+
+    #[test]
+    fn a_state_that_is_none_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        assert!(Kept::read(&state).unwrap().is_none());
+        for text in ["", "7\n", "5 x\n", "5 37\nx\n"] {
+            std::fs::write(&state, text).unwrap();
+            assert!(Kept::read(&state).err().unwrap().contains("remove it"), "{text}");
         }
     }
 }
