@@ -162,12 +162,6 @@ impl Calibration {
         Ok(calibration)
     }
 
-    /// Writes a file.
-    pub fn save(&self, path: &Path) -> Result<(), CalibrationError> {
-        std::fs::write(path, self.to_toml())
-            .map_err(|source| CalibrationError::Write { path: path.into(), source })
-    }
-
     /// The text of a file.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("every calibration has a text")

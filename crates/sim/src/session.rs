@@ -222,7 +222,7 @@ impl Session {
         Session { reader, ..self }
     }
 
-    /// The user has so many bytes of standard input; task 0 gets them.
+    /// The user has so many bytes of standard input, for task 0 or for whom [`Session::reader`] names.
     #[must_use]
     pub fn input(self, input_bytes: u64) -> Session {
         Session { input_bytes, ..self }
