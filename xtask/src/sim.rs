@@ -13,15 +13,16 @@ const FIXED_SEEDS: &str = "2000";
 const NEW_SEEDS: &str = "20000";
 const NEW_MINUTES: &str = "0.25";
 
-/// Runs `simulate` with these words. Seeds are kept, so that the next call goes on.
+/// Runs `simulate` with these words. Where the batch of a commit ends is kept, so that the next call
+/// goes on.
 pub(crate) fn sim(sh: &Shell, words: &[&str]) -> anyhow::Result<()> {
-    // Seeds that another commit has passed tell nothing of this one.
-    let state = paths::target().join("sim").join(format!("next-seed-{}", commit(sh)));
-    let kept = if words.contains(&"--seeds") && !words.contains(&"--state") {
-        std::fs::create_dir_all(paths::target().join("sim")).context("create target/sim")?;
-        vec!["--state".to_owned(), state.display().to_string()]
-    } else {
-        vec![]
+    let kept = match state_name(&commit(sh)) {
+        Some(name) if words.contains(&"--seeds") && !words.contains(&"--state") => {
+            let dir = paths::target().join("sim");
+            std::fs::create_dir_all(&dir).context("create target/sim")?;
+            vec!["--state".to_owned(), dir.join(name).display().to_string()]
+        }
+        Some(_) | None => vec![],
     };
     simulate(sh, &[words, &kept.iter().map(String::as_str).collect::<Vec<_>>()].concat())
 }
@@ -35,6 +36,9 @@ pub(crate) fn seeds(sh: &Shell) -> anyhow::Result<()> {
     println!("new seeds from {first}");
     simulate(sh, &["--seed", &first, "--seeds", NEW_SEEDS, "--minutes", NEW_MINUTES])
 }
+
+/// What the commit ends in when files differ from it.
+const DIRTY: &str = "-dirty";
 
 fn simulate(sh: &Shell, words: &[&str]) -> anyhow::Result<()> {
     let commit = commit(sh);
@@ -53,8 +57,27 @@ fn simulate(sh: &Shell, words: &[&str]) -> anyhow::Result<()> {
     Ok(simulate.quiet().env("CONVOKE_COMMIT", commit).run()?)
 }
 
+/// The file that keeps how far a batch is. Seeds that another commit has passed tell nothing of this
+/// one, and files that differ from their commit may differ again by the next call: those keep nothing.
+fn state_name(commit: &str) -> Option<String> {
+    let is_known = !commit.is_empty() && !commit.ends_with(DIRTY);
+    is_known.then(|| format!("next-seed-{commit}"))
+}
+
 /// The commit, and whether files differ from it.
 fn commit(sh: &Shell) -> String {
-    let describe = cmd!(sh, "git describe --always --dirty --exclude=* --abbrev=12");
+    let describe = cmd!(sh, "git describe --always --dirty={DIRTY} --exclude=* --abbrev=12");
     describe.quiet().ignore_stderr().read().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_commit_that_no_file_differs_from_keeps_a_state() {
+        assert_eq!(state_name("a6772080395c").as_deref(), Some("next-seed-a6772080395c"));
+        assert_eq!(state_name("a6772080395c-dirty"), None);
+        assert_eq!(state_name(""), None);
+    }
 }

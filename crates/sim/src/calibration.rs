@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::calibration_error::CalibrationError;
 use crate::distribution::Distribution;
 use crate::launch::Launch;
+use crate::machines::node_number;
 
 /// What things take on some machines.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -54,7 +55,8 @@ pub struct SlowHosts {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostCosts {
-    /// Which hosts, as in `--hosts`.
+    /// Which hosts, as in `--hosts`. Simulated ones are called `n0`, `n1` and so on; the head's has
+    /// no name.
     pub names: String,
     /// How many times longer everything takes there.
     pub factor: f64,
@@ -160,12 +162,6 @@ impl Calibration {
         Ok(calibration)
     }
 
-    /// Writes a file.
-    pub fn save(&self, path: &Path) -> Result<(), CalibrationError> {
-        std::fs::write(path, self.to_toml())
-            .map_err(|source| CalibrationError::Write { path: path.into(), source })
-    }
-
     /// The text of a file.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("every calibration has a text")
@@ -227,8 +223,17 @@ impl SlowHosts {
 
 impl HostCosts {
     fn impossible(&self) -> Impossible {
-        if let Err(error) = self.names.parse::<HostList>() {
-            return Some(("hosts.names".into(), error.to_string()));
+        let hosts = match self.names.parse::<HostList>() {
+            Ok(hosts) => hosts.into_nodes(),
+            Err(error) => return Some(("hosts.names".into(), error.to_string())),
+        };
+        if let Some(stranger) = hosts.iter().find(|host| node_number(&host.name).is_none()) {
+            let why = format!(
+                "simulated hosts are called n0, n1 and so on, and none is `{}`; name the host in \
+                 whose place it is, or leave it out",
+                stranger.name
+            );
+            return Some(("hosts.names".into(), why));
         }
         let launch = self.launch.as_ref();
         impossible_factor("hosts.factor", self.factor)

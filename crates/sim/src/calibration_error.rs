@@ -16,15 +16,6 @@ pub enum CalibrationError {
         #[source]
         source: io::Error,
     },
-    /// The file could not be written.
-    #[error("write calibration `{}`", .path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
     /// The text is no calibration, or only the beginning of one.
     #[error("calibration `{}` is incomplete or malformed", .path.display())]
     Malformed {
@@ -60,9 +51,7 @@ impl CalibrationError {
     /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
-            CalibrationError::Read { .. } | CalibrationError::Write { .. } => {
-                "name a file that can be read and written"
-            }
+            CalibrationError::Read { .. } => "name a file that can be read",
             CalibrationError::Malformed { .. } => {
                 "if the file was cut off, calibrate again; if it was edited, mend the line"
             }

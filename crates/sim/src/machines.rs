@@ -23,14 +23,13 @@ pub(crate) struct Machines<'a> {
 }
 
 impl<'a> Machines<'a> {
-    /// The hosts `n0`, `n1` and so on.
+    /// The hosts `n0`, `n1` and so on, and the head's, which has no name.
     pub(crate) fn new(calibration: &'a Calibration, seed: u64) -> Machines<'a> {
         let mut named = BTreeMap::new();
         for (index, entry) in calibration.hosts.iter().enumerate() {
-            // What does not parse was refused when the calibration was read.
+            // Other names were refused when the calibration was validated.
             for node in entry.names.parse::<HostList>().unwrap_or_default().into_nodes() {
-                let number = node.name.strip_prefix('n').and_then(|number| number.parse().ok());
-                if let Some(number) = number {
+                if let Some(number) = node_number(&node.name) {
                     named.entry(number).or_insert(index);
                 }
             }
@@ -117,4 +116,10 @@ impl<'a> Machines<'a> {
     fn random(&self, agent: AgentId, purpose: Purpose, index: u32) -> Random {
         Random::keyed(self.seed, agent.0, purpose, index)
     }
+}
+
+/// Which node a simulated host's name is of: `n3` is that of node 3, and of agent 4.
+pub(crate) fn node_number(name: &str) -> Option<u32> {
+    let number = name.strip_prefix('n')?.parse().ok()?;
+    (format!("n{number}") == name).then_some(number)
 }

@@ -79,8 +79,8 @@ fn with_parameters(session: Session, random: &mut Random) -> Session {
     let window = random_number(random, 1, 20);
     let start_timeout_ms = if random.once_in(4) { 1_500 } else { 30_000 };
     let retries_max = if random.once_in(4) { random_number(random, 0, 2) } else { 5 };
-    let heartbeat_ms = *random.pick(&[500, 2_000, 2_000, 6_000]);
-    let link_timeout_ms = *random.pick(&[3_000, 8_000, 8_000, 15_000]);
+    let heartbeat_ms = *random.pick(&[500, 2_500, 2_500, 6_000]);
+    let link_timeout_ms = *random.pick(&[3_000, 7_500, 7_500, 15_000]);
     let marks = random.once_in(4);
     let session = session.spec(|spec| {
         (spec.bulk_max, spec.window, spec.marks) = (bulk_max, window, marks);

@@ -16,7 +16,7 @@ use crate::log::Log;
 use crate::report::{Failure, Report};
 use crate::rulebook::Rulebook;
 use crate::script::Script;
-use crate::shell::{HUNG_MAX, WELCOME_TIMEOUT};
+use crate::shell::{HUNG_MAX, WELCOME_TIMEOUT_MIN};
 use crate::world::World;
 
 /// A session to simulate: `Session::of(64).tree("kary:8").tasks(4).script(Script::mpi()).run()`.
@@ -92,14 +92,15 @@ impl Session {
             shells: BTreeMap::new(),
             missing_programs: BTreeMap::new(),
             failing_spawns: BTreeMap::new(),
+            // The times are those of `cli::setup`.
             spec: SessionSpec {
                 bootstrap: Vec::new(),
                 bulk_max: 1,
                 window: 1_000,
                 retries_max: 5,
                 start_timeout_ms: 30_000,
-                heartbeat_ms: 2_000,
-                link_timeout_ms: 8_000,
+                heartbeat_ms: 2_500,
+                link_timeout_ms: 7_500,
                 marks: false,
             },
             goes_on: false,
@@ -221,7 +222,7 @@ impl Session {
         Session { reader, ..self }
     }
 
-    /// The user has so many bytes of standard input; task 0 gets them.
+    /// The user has so many bytes of standard input, for task 0 or for whom [`Session::reader`] names.
     #[must_use]
     pub fn input(self, input_bytes: u64) -> Session {
         Session { input_bytes, ..self }
@@ -345,7 +346,8 @@ impl Session {
         let is_stop = |fault: &Fault| *fault == Fault::UserSignal(Signal::TSTP);
         let stops = self.faults.iter().any(|(_, fault)| is_stop(fault));
         // Before its welcome an agent has no other limit.
-        let link_timeout = self.link_timeout().max(WELCOME_TIMEOUT);
+        let link_timeout = self.link_timeout().max(self.welcome_timeout());
+        let silence_max = self.silence_max().max(self.welcome_timeout());
         let silence = |fault: &Fault| match *fault {
             Fault::Cut(_) if stops => link_timeout.max(HOST_SILENT_MAX),
             Fault::Cut(_) => link_timeout,
@@ -354,9 +356,9 @@ impl Session {
             Fault::CutFor(_, time) | Fault::Partition(_, time) => {
                 time.min(HOST_SILENT_MAX) + link_timeout.max(HOST_SILENT_MAX)
             }
-            Fault::Hush(_) | Fault::HalfOpen(..) => self.silence_max(),
-            Fault::Pause(_, time) => self.silence_max() + time,
-            Fault::Hang(_) => self.silence_max() + HUNG_MAX,
+            Fault::Hush(_) | Fault::HalfOpen(..) => silence_max,
+            Fault::Pause(_, time) => silence_max + time,
+            Fault::Hang(_) => silence_max + HUNG_MAX,
             Fault::Twin(..) => 2 * HUNG_MAX,
             Fault::Slow(_, time) | Fault::SlowLink(_, time) => 1_000 * time,
             Fault::Crash(_)
@@ -375,6 +377,12 @@ impl Session {
     /// After which time the kernel closes a link on which nothing passes.
     pub(crate) fn link_timeout(&self) -> Duration {
         Duration::from_millis(u64::from(self.spec.link_timeout_ms))
+    }
+
+    /// How long an agent waits for its parent's welcome.
+    pub(crate) fn welcome_timeout(&self) -> Duration {
+        let start_timeout = Duration::from_millis(u64::from(self.spec.start_timeout_ms));
+        start_timeout.max(WELCOME_TIMEOUT_MIN)
     }
 
     /// How long a peer may be silent before it is lost: three periods of a parent with as many

@@ -8,11 +8,14 @@ use model::AgentId;
 use crate::fault::ShellPlan;
 use crate::process::ProcessId;
 
-/// How long an agent may outlive its shell before its keeper kills it.
-pub(crate) const HUNG_MAX: Duration = Duration::from_secs(6);
+/// How long an agent may outlive its shell before its keeper kills it: `HUNG_MAX` of `os::keeper`.
+pub(crate) const HUNG_MAX: Duration = Duration::from_secs(1);
 
-/// How long an agent waits for its parent's welcome.
-pub(crate) const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an agent waits for its parent's welcome at least. Its driver lets it wait for the
+/// session's `start_timeout_ms`. Where that is shorter than this, one whose call met a full queue, so
+/// that it is sent again seconds later (`Accept::retransmits_s`), gives up, and is told of as lost with
+/// no fault to blame.
+pub(crate) const WELCOME_TIMEOUT_MIN: Duration = Duration::from_secs(10);
 
 /// A shell's index in the world.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

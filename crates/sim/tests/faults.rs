@@ -261,7 +261,7 @@ fn the_cause_of_a_loss_tells_a_killed_agent_a_cut_link_and_a_hung_agent_apart() 
     };
     let agent = AgentId(2);
     assert_eq!(cause_of(Fault::Crash(agent)), LossCause::Killed(Signal::KILL));
-    assert_eq!(cause_of(Fault::Cut(agent)), LossCause::LinkCut(8_000));
+    assert_eq!(cause_of(Fault::Cut(agent)), LossCause::LinkCut(7_500));
     assert!(matches!(cause_of(Fault::Hush(agent)), LossCause::Silent(_)));
     let killed = ExitStatus::Signaled { signal: Signal::KILL, core: false };
     assert_eq!(cause_of(Fault::KillShell(agent)), LossCause::Shell(killed));
@@ -386,7 +386,7 @@ const PINGS: Duration = Duration::from_secs(3);
 const STOP: Duration = Duration::from_secs(5);
 
 /// After which time a kernel gives a cut link up.
-const LINK_TIMEOUT: Duration = Duration::from_secs(8);
+const LINK_TIMEOUT: Duration = Duration::from_millis(7_500);
 
 /// Within which time those are gone that have nobody above them.
 const ORPHANS: Duration = Duration::from_secs(2);
@@ -394,14 +394,14 @@ const ORPHANS: Duration = Duration::from_secs(2);
 /// Any death is noticed at once; what follows takes the grace and some patience with the rest.
 const SECONDS: u32 = 5;
 
-/// The kernel gives a cut link up after eight seconds, or a start is given up after five.
+/// The kernel gives a cut link up after seven and a half seconds, or a start is given up after five.
 const CUT_SECONDS: u32 = SECONDS + 8;
 
 /// A parent of two pings every four seconds, and three pings may stay away.
 const HUSH_SECONDS: u32 = SECONDS + 5 * 4;
 
-/// The keeper of an agent that hangs waits for its end for six seconds.
-const HUNG_SECONDS: u32 = 7;
+/// The keeper of an agent that hangs waits for its end for a second.
+const HUNG_SECONDS: u32 = 2;
 
 /// A small session in which everything happens: cards are exchanged, all tasks write, time passes.
 fn session() -> Session {

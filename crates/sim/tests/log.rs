@@ -96,7 +96,7 @@ fn a_batch_of_seeds_goes_on_where_it_was() {
     assert!(status == 0 && words.contains("seeds 40 to 50 done, 0 failed"), "{words}");
     std::fs::write(state, "soon").unwrap();
     let (status, words) = simulate(&["--seeds", "50", "--state", state]);
-    assert!(status == 2 && words.contains("holds no seed"), "{words}");
+    assert!(status == 2 && words.contains("is no state of a batch"), "{words}");
 }
 
 fn header(seed: u64) -> LogHeader {

@@ -21,7 +21,9 @@ fn a_host_that_is_named_as_slow_is_late_and_no_other() {
     };
     let usual = flat(20).run();
     assert_eq!(late(&slow("n3"), &usual), Duration::from_millis(900 - 16 * 5));
-    assert_eq!(late(&slow("n19,x7"), &usual), Duration::from_millis(900));
+    assert_eq!(late(&slow("n0"), &usual), Duration::from_millis(900 - 19 * 5));
+    assert_eq!(late(&slow("n19"), &usual), Duration::from_millis(900));
+    assert_eq!(late(&slow("n20"), &usual), Duration::ZERO);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::{Happening, LOCAL_TIME, ShellEnd, World};
 use crate::calibration::Cpu;
 use crate::fault::ShellPlan;
 use crate::process::{End, Process, ProcessId};
-use crate::shell::{HUNG_MAX, Shell, ShellId, WELCOME_TIMEOUT};
+use crate::shell::{HUNG_MAX, Shell, ShellId};
 
 /// How long a system call takes to find that nobody answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -144,7 +144,7 @@ impl World<'_> {
             pid: u32::try_from(process.0).unwrap_or(u32::MAX),
             seed: self.session.seed ^ u64::from(agent.0),
             children_max: self.session.children_max,
-            welcome_timeout: WELCOME_TIMEOUT,
+            welcome_timeout: self.session.welcome_timeout(),
         }
     }
 

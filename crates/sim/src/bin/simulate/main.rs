@@ -9,12 +9,13 @@ mod replay;
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use model::AgentId;
-use sim::{Failure, LogHeader, LogWriter, Report, Session};
+use sim::{Failure, LogHeader, LogWriter, Report};
 
 use crate::options::{Options, USAGE};
 
@@ -41,8 +42,8 @@ fn simulate(options: &Options) -> Result<ExitCode, String> {
     }
     let session = options.session()?;
     let result = match &options.log {
-        Some(path) => run_logged(&session, path, options.session_args())?,
-        None => session.try_run(),
+        Some(path) => run_logged(path, options.session_args(), |sink| session.run_logged(sink))?,
+        None => caught(|| session.try_run()),
     };
     Ok(match result {
         Ok(report) => {
@@ -57,18 +58,29 @@ fn simulate(options: &Options) -> Result<ExitCode, String> {
     })
 }
 
-/// Runs a session and writes its log.
+/// Runs a session and writes its log, which is whole even where the session panics.
 pub(crate) fn run_logged(
-    session: &Session,
     path: &Path,
     args: Vec<String>,
+    run: impl FnOnce(&mut dyn FnMut(&str)) -> Result<Report, Failure>,
 ) -> Result<Result<Report, Failure>, String> {
     let failed = |error: std::io::Error| format!("write log `{}`: {error}", path.display());
     let file = BufWriter::new(File::create(path).map_err(failed)?);
     let mut log = LogWriter::new(file, &LogHeader { commit: commit(), args });
-    let result = session.run_logged(&mut |line| log.line(line));
+    let result = caught(|| run(&mut |line| log.line(line)));
     log.finish().map_err(failed)?;
     Ok(result)
+}
+
+/// Runs a session; a panic is a failure like another. (The release profile aborts instead.)
+pub(crate) fn caught(run: impl FnOnce() -> Result<Report, Failure>) -> Result<Report, Failure> {
+    // Nothing of a session is used after its panic but the lines of its log.
+    std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let words = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        let violations = vec![format!("the session panicked: {}", words.unwrap_or("no words"))];
+        Err(Failure { violations, log: Vec::new(), report: Box::default() })
+    })
 }
 
 /// What it takes to see a failed session again.

@@ -107,7 +107,7 @@ impl Options {
         let script = if agents <= CARDS_MAX { Script::mpi() } else { Script::new() };
         let session = Session::of(agents)
             .seed(self.seed.unwrap_or(0))
-            .tree(self.tree.as_deref().unwrap_or("binomial"))
+            .tree(self.tree.as_deref().unwrap_or("adaptive"))
             .tasks(self.tasks.unwrap_or(1))
             .script(script);
         let calibration = match &self.calibration {
