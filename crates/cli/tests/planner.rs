@@ -151,19 +151,24 @@ fn what_is_measured_on_hosts_is_a_calibration_to_plan_with() {
 }
 
 #[test]
-fn the_link_latency_that_is_measured_is_that_of_the_network() {
+fn what_is_measured_over_real_sshds_has_the_latency_of_the_network_and_makes_a_plan() {
     const DELAY: Duration = Duration::from_millis(10);
     let bed = Testbed::up(3).unwrap();
     bed.delay_all(DELAY).unwrap();
     let file = bed.run_dir().join("c.toml");
-    let convoke = env!("CARGO_BIN_EXE_convoke");
-    let script =
-        format!("{convoke} calibrate --hosts {} -o {}/c.toml", bed.host_list(), testbed::RUN_DIR);
+    let (program, dir) = (env!("CARGO_BIN_EXE_convoke"), testbed::RUN_DIR);
+    let script = format!("{program} calibrate --hosts {} -o {dir}/c.toml", bed.host_list());
     let output = bed.run(HEAD, &script).unwrap();
     let calibration = sim::Calibration::load(&file).unwrap_or_else(|_| panic!("{output:?}"));
     let link_us = calibration.link.latency_us.median();
     assert!((10_000.0..13_000.0).contains(&link_us), "{link_us} µs");
     assert!(calibration.origin.contains("link latency (shortest of all)"));
+    let file = file.display().to_string();
+    let output = convoke(&["plan", "--nodes", "64", "--calibration", &file]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    let recommended = text.lines().find(|line| line.contains("convoke run")).unwrap();
+    assert!(recommended.contains("--tree") && recommended.contains("--window"), "{text}");
 }
 
 #[test]

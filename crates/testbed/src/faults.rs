@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::delay::DelayLine;
-use crate::{Sshd, Testbed, TestbedError, clock, command, network};
+use crate::{HEAD, Sshd, Testbed, TestbedError, clock, command, network, ssh};
 
 /// How long processes that were killed may take to end.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
@@ -104,6 +105,32 @@ impl Testbed {
         })?;
         self.hurt().mute.insert(index, listener);
         Ok(())
+    }
+
+    /// Takes one of the startups that the host's sshd admits, with a connection from the head that
+    /// never says who it is. It is let go when what is returned is dropped.
+    pub fn occupy_sshd(&self, host: &str) -> Result<TcpStream, TestbedError> {
+        let address = self.address(host)?;
+        in_network_namespace(self.pid(HEAD)?, || {
+            let system =
+                |source| TestbedError::System { doing: format!("call the sshd of {host}"), source };
+            let mut call = TcpStream::connect((address, 22)).map_err(system)?;
+            let mut begin = [0; 4];
+            // What it says to those that it refuses begins otherwise.
+            call.read_exact(&mut begin).map_err(system)?;
+            if &begin == b"SSH-" {
+                Ok(call)
+            } else {
+                Err(system(io::ErrorKind::ResourceBusy.into()))
+            }
+        })
+    }
+
+    /// How many connections the host's sshd has refused because of too many startups. Only
+    /// [`Sshd::OneStartup`] writes them down.
+    pub fn refused_startups(&self, host: &str) -> Result<usize, TestbedError> {
+        let log = ssh::read(&self.run_dir().join(format!("log/{host}.log")))?;
+        Ok(log.lines().filter(|line| line.contains("past MaxStartups")).count())
     }
 
     /// Ends all processes of the host at once, as a crash does whose kernel still closes its

@@ -11,6 +11,19 @@ use std::process::Command;
 use crate::testbed::RUN_DIR;
 use crate::{TestbedError, command};
 
+/// The configuration that all sshds share, but for [`Sshd::options`].
+const SERVER_CONFIG: &str = "\
+Port 22
+HostKey /run/testbed/host_key
+AuthorizedKeysFile /run/testbed/authorized_keys
+UsePAM no
+UseDNS no
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PrintMotd no
+";
+
 /// How a host's sshd is to behave.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Sshd {
@@ -22,7 +35,8 @@ pub enum Sshd {
     NoUserKey,
     /// Knows no user key, and asks for a password.
     AsksPassword,
-    /// Admits one connection that is not authenticated yet, and refuses all others.
+    /// Admits one connection that is not authenticated yet, refuses all others, and writes each of
+    /// those down.
     OneStartup,
 }
 
@@ -41,13 +55,24 @@ impl Sshd {
                 "-o",
                 "PermitRootLogin=yes",
             ],
-            Sshd::OneStartup => &["-o", "MaxStartups=1:100:1"],
+            Sshd::OneStartup => &["-o", "LogLevel=VERBOSE"],
+        }
+    }
+
+    /// Its `MaxStartups`. It is no part of the configuration file, since of this option the last
+    /// value wins; sshd's own default drops connections from ten on.
+    pub(crate) fn max_startups(self) -> &'static str {
+        match self {
+            Sshd::Willing | Sshd::WrongHostKey | Sshd::NoUserKey | Sshd::AsksPassword => {
+                "MaxStartups=1000:30:2000"
+            }
+            Sshd::OneStartup => "MaxStartups=1:100:1",
         }
     }
 }
 
 /// Writes keys and configuration below `dir`, which is [`RUN_DIR`] as seen from outside.
-pub(crate) fn write_files(dir: &Path, max_startups: &str) -> Result<(), TestbedError> {
+pub(crate) fn write_files(dir: &Path) -> Result<(), TestbedError> {
     for key in ["user_key", "host_key", "unknown_key"] {
         make_key(&dir.join(key))?;
     }
@@ -55,7 +80,7 @@ pub(crate) fn write_files(dir: &Path, max_startups: &str) -> Result<(), TestbedE
     write(&dir.join("known_hosts"), &format!("* {host_key}"))?;
     write(&dir.join("authorized_keys"), &read(&dir.join("user_key.pub"))?)?;
     write(&dir.join("ssh_config"), &client_config())?;
-    write(&dir.join("sshd_config"), &server_config(max_startups))
+    write(&dir.join("sshd_config"), SERVER_CONFIG)
 }
 
 /// Reads a file of the testbed.
@@ -91,20 +116,5 @@ fn client_config() -> String {
          \x20   GlobalKnownHostsFile {RUN_DIR}/known_hosts\n\
          \x20   UserKnownHostsFile {RUN_DIR}/known_hosts\n\
          \x20   StrictHostKeyChecking yes\n"
-    )
-}
-
-fn server_config(max_startups: &str) -> String {
-    format!(
-        "Port 22\n\
-         HostKey {RUN_DIR}/host_key\n\
-         AuthorizedKeysFile {RUN_DIR}/authorized_keys\n\
-         UsePAM no\n\
-         UseDNS no\n\
-         PermitRootLogin prohibit-password\n\
-         PasswordAuthentication no\n\
-         KbdInteractiveAuthentication no\n\
-         PrintMotd no\n\
-         MaxStartups {max_startups}\n"
     )
 }

@@ -31,8 +31,6 @@ pub struct Options {
     pub hosts: usize,
     /// What comes before the number in a host's name.
     pub prefix: String,
-    /// sshd's `MaxStartups`; its own default drops connections from ten on.
-    pub max_startups: String,
     /// Whether the hosts get an sshd at all.
     pub sshd: bool,
 }
@@ -48,8 +46,7 @@ pub struct Testbed {
 impl Options {
     /// `hosts` hosts `n0`, `n1` and so on, whose sshds never refuse a connection.
     pub fn new(hosts: usize) -> Options {
-        let max_startups = "1000:30:2000".to_owned();
-        Options { hosts, prefix: "n".to_owned(), max_startups, sshd: true }
+        Options { hosts, prefix: "n".to_owned(), sshd: true }
     }
 }
 
@@ -72,7 +69,7 @@ impl Testbed {
         let names: Vec<String> = [HEAD.to_owned()].into_iter().chain(numbered).collect();
         let world = World::create(&names)?;
         let testbed = Testbed { names, hurt: Mutex::default(), world };
-        ssh::write_files(&testbed.run_dir(), &options.max_startups)?;
+        ssh::write_files(&testbed.run_dir())?;
         testbed.connect_hosts()?;
         if options.sshd {
             testbed.start_all_sshds()?;
@@ -148,6 +145,7 @@ impl Testbed {
         let mut command = enter(self.pid(host)?);
         command
             .args(["--", "/usr/sbin/sshd"])
+            .args(["-o", manner.max_startups()])
             .args(manner.options())
             .args(["-f", &format!("{RUN_DIR}/sshd_config")])
             .args(["-o", &format!("PidFile={RUN_DIR}/sshd/{host}.pid")])
