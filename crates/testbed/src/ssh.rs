@@ -12,6 +12,9 @@ use crate::testbed::RUN_DIR;
 use crate::{TestbedError, command};
 
 /// The configuration that all sshds share, but for [`Sshd::options`].
+///
+/// The home directory is the testbed's, so that no login runs what a user has in `~/.bashrc`: that
+/// takes time, and what it locks stays locked when a test kills it.
 const SERVER_CONFIG: &str = "\
 Port 22
 HostKey /run/testbed/host_key
@@ -22,6 +25,7 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PrintMotd no
+SetEnv HOME=/run/testbed
 ";
 
 /// How a host's sshd is to behave.

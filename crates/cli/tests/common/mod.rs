@@ -47,6 +47,8 @@ pub(crate) enum Role {
     Keeper,
     /// A task, or what it started.
     Task,
+    /// What an agent or the front end has just made, and what has not begun to be a program yet.
+    Newborn,
 }
 
 /// A process that belongs to a job.
@@ -157,6 +159,11 @@ impl Hosts {
         drop(self.bed.signal(&member.host, member.process.pid, signal));
     }
 
+    /// Kills, and returns whether there was somebody to kill.
+    pub(crate) fn has_killed(&self, member: &Member) -> bool {
+        self.bed.signal(&member.host, member.process.pid, "KILL").is_ok()
+    }
+
     /// Waits until nothing of any job is left, and returns how long that took and what is left
     /// after all.
     pub(crate) fn survivors(&self, limit: Duration) -> (Duration, Vec<Member>) {
@@ -246,13 +253,17 @@ fn status_of(status: ExitStatus) -> i32 {
 
 /// What the process is, by its own command and its parent's.
 fn role(process: &HostProcess, all: &[HostProcess]) -> Role {
-    let parent = all.iter().find(|other| other.pid == process.parent);
-    match kind(process) {
-        "front end" if parent.is_some_and(|parent| kind(parent) == "front end") => Role::FrontEnd,
-        "front end" => Role::FrontEndKeeper,
-        "agent" if parent.is_some_and(|parent| kind(parent) == "agent") => Role::Agent,
-        "agent" => Role::Keeper,
-        "shell" => Role::Shell,
+    let above = |process: &HostProcess| all.iter().find(|other| other.pid == process.parent);
+    let is_alike = |other: &&HostProcess| kind(other) == kind(process);
+    let parent = above(process).filter(is_alike);
+    let grandparent = parent.and_then(above).filter(is_alike);
+    match (kind(process), parent, grandparent) {
+        ("front end" | "agent", Some(_), Some(_)) => Role::Newborn,
+        ("front end", Some(_), None) => Role::FrontEnd,
+        ("front end", None, _) => Role::FrontEndKeeper,
+        ("agent", Some(_), None) => Role::Agent,
+        ("agent", None, _) => Role::Keeper,
+        ("shell", _, _) => Role::Shell,
         _ => Role::Task,
     }
 }
