@@ -24,9 +24,10 @@ const START_TIMEOUT_MS: u32 = 30_000;
 /// Two missed heartbeats and a third are 7.5 s: a cut link is noticed within ten.
 const HEARTBEAT_MS: u32 = 2_500;
 
-/// The kernel's own limit. It looks once a probe, and the shell may still say why the node is gone:
-/// a cut link is told of within ten seconds.
-const LINK_TIMEOUT_MS: u32 = 7_500;
+/// The kernel's own limit, from the first byte that is not acknowledged: which may be that of a
+/// heartbeat, a period after the cut. Then the tasks are killed, and the shell may still say why the
+/// node is gone: all is over within ten seconds.
+const LINK_TIMEOUT_MS: u32 = 6_500;
 
 /// Why a command line cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -43,8 +43,8 @@ sleep 1000";
 /// network has to find out or tasks refuse to end.
 const SOON: Duration = Duration::from_secs(2);
 
-/// How soon after a cut all is over. It was after 8.2 s to 10.1 s (`docs/faults.md`).
-const CUT_WITHIN: Duration = Duration::from_secs(12);
+/// How soon after a cut all is over.
+const CUT_WITHIN: Duration = Duration::from_secs(10);
 
 /// The grace time of tasks that refuse to end.
 const GRACE: (&str, Duration) = ("500ms", Duration::from_millis(500));

@@ -80,7 +80,7 @@ fn with_parameters(session: Session, random: &mut Random) -> Session {
     let start_timeout_ms = if random.once_in(4) { 1_500 } else { 30_000 };
     let retries_max = if random.once_in(4) { random_number(random, 0, 2) } else { 5 };
     let heartbeat_ms = *random.pick(&[500, 2_500, 2_500, 6_000]);
-    let link_timeout_ms = *random.pick(&[3_000, 7_500, 7_500, 15_000]);
+    let link_timeout_ms = *random.pick(&[3_000, 6_500, 6_500, 15_000]);
     let marks = random.once_in(4);
     let session = session.spec(|spec| {
         (spec.bulk_max, spec.window, spec.marks) = (bulk_max, window, marks);

@@ -100,7 +100,7 @@ impl Session {
                 retries_max: 5,
                 start_timeout_ms: 30_000,
                 heartbeat_ms: 2_500,
-                link_timeout_ms: 7_500,
+                link_timeout_ms: 6_500,
                 marks: false,
             },
             goes_on: false,

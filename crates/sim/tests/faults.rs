@@ -261,7 +261,7 @@ fn the_cause_of_a_loss_tells_a_killed_agent_a_cut_link_and_a_hung_agent_apart() 
     };
     let agent = AgentId(2);
     assert_eq!(cause_of(Fault::Crash(agent)), LossCause::Killed(Signal::KILL));
-    assert_eq!(cause_of(Fault::Cut(agent)), LossCause::LinkCut(7_500));
+    assert_eq!(cause_of(Fault::Cut(agent)), LossCause::LinkCut(6_500));
     assert!(matches!(cause_of(Fault::Hush(agent)), LossCause::Silent(_)));
     let killed = ExitStatus::Signaled { signal: Signal::KILL, core: false };
     assert_eq!(cause_of(Fault::KillShell(agent)), LossCause::Shell(killed));
@@ -386,7 +386,7 @@ const PINGS: Duration = Duration::from_secs(3);
 const STOP: Duration = Duration::from_secs(5);
 
 /// After which time a kernel gives a cut link up.
-const LINK_TIMEOUT: Duration = Duration::from_millis(7_500);
+const LINK_TIMEOUT: Duration = Duration::from_millis(6_500);
 
 /// Within which time those are gone that have nobody above them.
 const ORPHANS: Duration = Duration::from_secs(2);
