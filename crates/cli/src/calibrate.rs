@@ -46,12 +46,6 @@ const SAMPLES_MIN: usize = 4;
 /// Where the system says how long a listening socket's queue may be.
 const BACKLOG_MAX: &str = "/proc/sys/net/core/somaxconn";
 
-/// As we ask for it, and as the system grants it.
-fn backlog() -> Option<u32> {
-    let granted: u32 = fs::read_to_string(BACKLOG_MAX).ok()?.trim().parse().ok()?;
-    Some(granted.min(os::net::BACKLOG.into()))
-}
-
 /// What varies by less is constant.
 const SIGMA_MIN: f64 = 0.01;
 
@@ -87,6 +81,12 @@ impl Here {
             backlog: backlog(),
         }
     }
+}
+
+/// The length of a listening socket's queue: as we ask for it, and as the system grants it.
+fn backlog() -> Option<u32> {
+    let granted: u32 = fs::read_to_string(BACKLOG_MAX).ok()?.trim().parse().ok()?;
+    Some(granted.min(os::net::BACKLOG.into()))
 }
 
 /// Measures, and writes the file.

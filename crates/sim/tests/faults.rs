@@ -394,7 +394,7 @@ const ORPHANS: Duration = Duration::from_secs(2);
 /// Any death is noticed at once; what follows takes the grace and some patience with the rest.
 const SECONDS: u32 = 5;
 
-/// The kernel gives a cut link up after seven and a half seconds, or a start is given up after five.
+/// The kernel gives a cut link up after six and a half seconds, or a start is given up after five.
 const CUT_SECONDS: u32 = SECONDS + 8;
 
 /// A parent of two pings every four seconds, and three pings may stay away.

@@ -241,6 +241,7 @@ mod tests {
             assert_eq!(log.header.args, ["--seed", &seed.to_string()]);
         }
     }
+
     #[test]
     fn a_batch_goes_on_where_it_was_and_another_begins_with_its_own_seed() {
         let dir = tempfile::tempdir().unwrap();
