@@ -11,23 +11,6 @@ use std::process::Command;
 use crate::testbed::RUN_DIR;
 use crate::{TestbedError, command};
 
-/// The configuration that all sshds share, but for [`Sshd::options`].
-///
-/// The home directory is the testbed's, so that no login runs what a user has in `~/.bashrc`: that
-/// takes time, and what it locks stays locked when a test kills it.
-const SERVER_CONFIG: &str = "\
-Port 22
-HostKey /run/testbed/host_key
-AuthorizedKeysFile /run/testbed/authorized_keys
-UsePAM no
-UseDNS no
-PermitRootLogin prohibit-password
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PrintMotd no
-SetEnv HOME=/run/testbed
-";
-
 /// How a host's sshd is to behave.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Sshd {
@@ -84,7 +67,7 @@ pub(crate) fn write_files(dir: &Path) -> Result<(), TestbedError> {
     write(&dir.join("known_hosts"), &format!("* {host_key}"))?;
     write(&dir.join("authorized_keys"), &read(&dir.join("user_key.pub"))?)?;
     write(&dir.join("ssh_config"), &client_config())?;
-    write(&dir.join("sshd_config"), SERVER_CONFIG)
+    write(&dir.join("sshd_config"), &server_config())
 }
 
 /// Reads a file of the testbed.
@@ -120,5 +103,24 @@ fn client_config() -> String {
          \x20   GlobalKnownHostsFile {RUN_DIR}/known_hosts\n\
          \x20   UserKnownHostsFile {RUN_DIR}/known_hosts\n\
          \x20   StrictHostKeyChecking yes\n"
+    )
+}
+
+/// The configuration that all sshds share, but for [`Sshd::options`] and [`Sshd::max_startups`].
+///
+/// The home directory is the testbed's, so that no login runs what a user has in `~/.bashrc`: that
+/// takes time, and what it locks stays locked when a test kills it.
+fn server_config() -> String {
+    format!(
+        "Port 22\n\
+         HostKey {RUN_DIR}/host_key\n\
+         AuthorizedKeysFile {RUN_DIR}/authorized_keys\n\
+         UsePAM no\n\
+         UseDNS no\n\
+         PermitRootLogin prohibit-password\n\
+         PasswordAuthentication no\n\
+         KbdInteractiveAuthentication no\n\
+         PrintMotd no\n\
+         SetEnv HOME={RUN_DIR}\n"
     )
 }
