@@ -16,8 +16,8 @@ use os::{Interest, Poller};
 
 use crate::source::Source;
 
-/// Bytes in one read: nearly two of a link's records, or all that a task's pipe holds once it is made
-/// larger. More would save system calls, and cost more in pages that are new to the process.
+/// Bytes in one read, at most: two of a link's records. More would save system calls, and cost more in
+/// pages that are new to the process.
 pub(crate) const READ_BYTES: usize = 128 * 1024;
 
 /// The most that is read at once until a read has found more.

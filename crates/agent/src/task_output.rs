@@ -12,7 +12,7 @@ use std::time::Duration;
 use model::Time;
 use os::{Interest, Poller};
 
-use crate::reactor::{Chunk, READ_BYTES, Reactor, Watched};
+use crate::reactor::{Chunk, Reactor, Watched};
 use crate::source::Source;
 
 /// How often a paced stream is read: a new pipe then carries 64 MB/s.
@@ -21,11 +21,12 @@ pub(crate) const PACE: Duration = Duration::from_millis(1);
 /// A read of less is small: it has left a good part of a new pipe empty.
 const SMALL_BYTES: usize = 48 * 1024;
 
-/// What a pipe holds when it is made.
-const PIPE_BYTES: usize = 64 * 1024;
+/// Bytes in one read of a pipe as it was made: most of what it holds.
+const READ_BYTES: usize = proto::READ_BYTES_BEST;
 
-/// What the pipe of a task that writes much holds: as much as one read takes.
-const LARGE_PIPE_BYTES: usize = READ_BYTES;
+/// The same where a task writes much, and what its pipe is then to hold.
+const LARGE_READ_BYTES: usize = 2 * READ_BYTES;
+const LARGE_PIPE_BYTES: usize = LARGE_READ_BYTES.next_power_of_two();
 
 /// Our end of the pipe.
 #[derive(Debug)]
@@ -33,13 +34,14 @@ pub(crate) struct TaskOutput {
     pipe: Watched,
     last_read: Time,
     is_paced: bool,
+    read_bytes: usize,
 }
 
 impl TaskOutput {
     /// A pipe that is not waited for yet.
     pub(crate) fn new(pipe: OwnedFd, source: Source) -> TaskOutput {
         let pipe = Watched::new(pipe, source);
-        TaskOutput { pipe, last_read: Time::ZERO, is_paced: false }
+        TaskOutput { pipe, last_read: Time::ZERO, is_paced: false, read_bytes: READ_BYTES }
     }
 
     /// Waits for something to read, or leaves it in the kernel.
@@ -55,17 +57,19 @@ impl TaskOutput {
 
     /// Reads once, and finds out whether to wait for more or to look again later.
     pub(crate) fn read(&mut self, now: Time, reactor: &mut Reactor) -> io::Result<Chunk> {
-        let chunk = reactor.read(&self.pipe)?;
+        let chunk = reactor.read_at_most(&self.pipe, self.read_bytes)?;
         let Chunk::Data(data) = &chunk else {
             if self.is_paced {
                 self.wait(&reactor.poller, true)?;
             }
             return Ok(chunk);
         };
-        if data.len() == PIPE_BYTES {
+        if data.len() == READ_BYTES && self.read_bytes == READ_BYTES {
             // A task that fills its pipe writes faster than we come by. Where the user's share of
             // pipe memory is used up, it stays as it is.
-            let _ = os::stream::set_pipe_bytes(&self.pipe, LARGE_PIPE_BYTES);
+            if os::stream::set_pipe_bytes(&self.pipe, LARGE_PIPE_BYTES).is_ok() {
+                self.read_bytes = LARGE_READ_BYTES;
+            }
         }
         self.find_pace(now, data.len(), &reactor.poller)?;
         Ok(chunk)
@@ -158,6 +162,20 @@ mod tests {
             }
             assert!(!bench.output.is_paced());
         }
+    }
+
+    #[test]
+    fn a_task_that_fills_its_pipe_gets_a_larger_one_and_is_read_two_pieces_at_a_time() {
+        let mut bench = Bench::new();
+        stream::set_nonblocking(&bench.task).unwrap();
+        let mut largest = 0;
+        for _ in 0..4 {
+            stream::write(&bench.task, &[b'x'; LARGE_PIPE_BYTES]).unwrap();
+            while let Chunk::Data(data) = bench.output.read(START, &mut bench.reactor).unwrap() {
+                largest = largest.max(data.len());
+            }
+        }
+        assert_eq!(largest, 2 * proto::READ_BYTES_BEST);
     }
 
     #[test]

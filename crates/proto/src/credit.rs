@@ -28,8 +28,8 @@ impl Credit {
 
 /// A receiver's account of bytes that it has passed on and not granted again.
 ///
-/// Grants are bundled, a quarter of the window each, so that they cost one small message for many
-/// pieces; three quarters stay with the sender, so bundling never stops it.
+/// Grants are bundled, half of the window each, so that they cost one small message for many pieces;
+/// the other half stays with the sender, so bundling never stops it.
 #[derive(Debug)]
 pub struct Grants {
     window: u32,
@@ -45,7 +45,7 @@ impl Grants {
     /// Handles that bytes were passed on; returns what to grant, if it is worth a message.
     pub fn on_passed(&mut self, bytes: usize) -> Option<u32> {
         self.owed = self.owed.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
-        (self.owed >= self.window / 4 && self.owed > 0).then(|| core::mem::take(&mut self.owed))
+        (self.owed >= self.window / 2 && self.owed > 0).then(|| core::mem::take(&mut self.owed))
     }
 }
 

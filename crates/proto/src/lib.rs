@@ -13,4 +13,4 @@ pub use credit::{Credit, Grants};
 pub use event::Event;
 pub use fence::{Fence, FenceEffect, FenceError};
 pub use heartbeat::{Silence, Ticker};
-pub use lines::{Lines, PIECE_BYTES_MAX, QUIET};
+pub use lines::{Lines, PIECE_BYTES_MAX, QUIET, READ_BYTES_BEST};

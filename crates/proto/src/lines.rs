@@ -17,6 +17,11 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// channel, and are opened and passed on without a copy.
 const PIECE_BYTES_BEST: usize = 65_000 - 21;
 
+/// What to read of a task at once, or a multiple of it: where lines are shorter than some hundred
+/// bytes, each such part and the rest of the line before it make one piece. More would make a second
+/// one of a few bytes, which costs every agent on its way as much as a large one.
+pub const READ_BYTES_BEST: usize = 64_000;
+
 /// Up to so much that follows an unfinished line is copied behind it. More is not copied: the line's
 /// beginning then goes before it as a part of its own.
 const JOINED_BYTES_MAX: usize = 4 * 1024;
@@ -168,6 +173,24 @@ mod tests {
         let pieces = feed(&mut lines, &vec![b'x'; 150_000]);
         assert_eq!(pieces.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 65_536]);
         assert_eq!(lines.held(), 150_000 - 2 * 65_536);
+    }
+
+    #[test]
+    fn parts_that_are_read_as_they_should_be_make_a_piece_each() {
+        for line_bytes in 1..900 {
+            let mut line = vec![b'x'; line_bytes - 1];
+            line.push(b'\n');
+            let text = line.repeat(12 * READ_BYTES_BEST / line_bytes);
+            for parts in [1, 2] {
+                let mut lines = Lines::default();
+                for read in text.chunks(parts * READ_BYTES_BEST) {
+                    let mut pieces = 0;
+                    lines.on_data(Time::ZERO, Bytes::copy_from_slice(read), |_, _, _| pieces += 1);
+                    let expected = read.len().div_ceil(READ_BYTES_BEST);
+                    assert!(pieces <= expected, "{pieces} of {expected}, lines of {line_bytes}");
+                }
+            }
+        }
     }
 
     fn feed(lines: &mut Lines, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
