@@ -20,7 +20,8 @@ pub(crate) struct Pace {
     told: bool,
     /// When the host is free for the next start; `None`: when the driver says so.
     free_at: Option<Time>,
-    has_started: bool,
+    /// When the latest start was made, if any was.
+    last_start: Option<Time>,
     has_joined: bool,
     spell: Option<Spell>,
 }
@@ -39,7 +40,7 @@ impl Pace {
             gap,
             told: false,
             free_at: Some(now),
-            has_started: false,
+            last_start: None,
             has_joined: false,
             spell: None,
         }
@@ -48,7 +49,7 @@ impl Pace {
     /// The driver will tell when its host is free, also after what has been started already.
     pub(crate) fn be_told(&mut self) {
         self.told = true;
-        if self.has_started {
+        if self.last_start.is_some() {
             self.free_at = None;
         }
     }
@@ -73,7 +74,7 @@ impl Pace {
 
     /// Handles a start beside so many others in flight.
     pub(crate) fn on_start(&mut self, now: Time, in_flight: usize) {
-        self.has_started = true;
+        self.last_start = Some(now);
         self.free_at = (!self.told).then(|| now + self.gap);
         if in_flight == 0 {
             self.spell = None;
@@ -91,6 +92,9 @@ impl Pace {
             self.has_joined = true;
             self.gap = self.gap.max(self.usual_part(took)).min(took / 4);
             self.latency = took;
+            // What was assumed until now need not be waited for.
+            let due = self.last_start.map(|at| at + self.gap);
+            self.free_at = self.free_at.map(|at| due.map_or(at, |due| due.min(at)));
         }
         self.latency = self.latency.min(took);
         match &mut self.spell {
@@ -176,6 +180,15 @@ mod tests {
         let mut pace = usual();
         pace.on_joined(at(4), at(0));
         assert_eq!(pace.tree(), Tree::Adaptive { latency: ms(4), gap: ms(1) });
+    }
+
+    #[test]
+    fn once_the_gap_is_known_to_be_smaller_the_next_start_is_due_by_it() {
+        let mut pace = usual();
+        pace.on_start(at(0), 0);
+        assert_eq!(pace.due(at(3)), Some(at(7)));
+        pace.on_joined(at(4), at(0));
+        assert_eq!((pace.is_free(at(4)), pace.due(at(0))), (true, Some(at(1))));
     }
 
     #[test]

@@ -26,12 +26,13 @@ fn an_adaptive_head_that_is_told_starts_the_next_child_when_its_host_is_free() {
 #[test]
 fn a_child_gets_one_host_with_its_welcome_and_more_when_it_asks() {
     let mut head = Member::head(30, |config| config.tree = Tree::adaptive());
-    head.effects();
+    head.sleep();
+    assert_eq!(head.started(), [AgentId(1), AgentId(2)]);
     let sent = head.child_joins(1);
-    assert!(matches!(&sent[0], Message::Welcome(welcome) if welcome.names == "n2"), "{sent:?}");
+    assert!(matches!(&sent[0], Message::Welcome(welcome) if welcome.names == "n3"), "{sent:?}");
     head.message(LinkId(1), Message::MoreWork(1));
     let sent = head.sent();
-    assert!(matches!(&sent[..], [Message::Work(work)] if work.names == "n[3-6]"), "{sent:?}");
+    assert!(matches!(&sent[..], [Message::Work(work)] if work.names == "n[4-7]"), "{sent:?}");
 }
 
 #[test]
