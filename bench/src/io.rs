@@ -1,7 +1,7 @@
 //! Output: lines of many tasks, whole and in full; and much of a single one. Our links are encrypted,
 //! those of the peers are not, so the floor encrypts too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn flood(tools: &Tools, report: &mut Report, mode: &str, buffered: &str) {
         return;
     }
     let job = job(tools, HOSTS, &format!("flood:{lines}:{LINE_BYTES}:{mode}"));
-    let rounds = report.settings().pick(7, 1);
+    let rounds = report.settings().pick(15, 1);
     let turns = Turns::take(report, rounds, &[Convoke, Hydra4, Hydra5, Floor], |who| {
         let captured = run::capture(&mut command(tools, who, &job)?, LIMIT)?;
         // The floor does not care for lines.
@@ -78,7 +78,7 @@ fn flood(tools: &Tools, report: &mut Report, mode: &str, buffered: &str) {
 fn wrong_lines(output: &[u8], tasks: usize, lines: usize) -> usize {
     let text = String::from_utf8_lossy(output);
     let mut next: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut seen = BTreeSet::new();
+    let mut seen = HashSet::new();
     let (mut right, mut doubled) = (0, 0);
     for line in text.lines().filter_map(FloodLine::parse) {
         let next = next.entry(line.rank).or_default();
@@ -99,7 +99,7 @@ fn single_task(tools: &Tools, report: &mut Report) {
         return;
     }
     let job = job(tools, 1, &format!("blast:{mebibytes}"));
-    let rounds = report.settings().pick(5, 2);
+    let rounds = report.settings().pick(11, 2);
     let turns = Turns::take(report, rounds, &[Convoke, Hydra4, Hydra5, Floor], |who| {
         let bytes = mebibytes << 20;
         Ok(vec![bytes as f64 / 1e6 / drain(&mut command(tools, who, &job)?, bytes)?.as_secs_f64()])

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 /// One line of a flood.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct FloodLine {
     /// The task that writes it.
     pub rank: u32,
