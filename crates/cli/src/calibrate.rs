@@ -2,8 +2,9 @@
 //!
 //! One session over a flat tree, so that all starts are the head's and their times are of one clock.
 //! It begins all of them at once; they queue for whatever a start keeps busy, so the i-th agent is up
-//! after i gaps and one latency. The gap is the median distance between agents that come up one after
-//! the other; what is left of each agent's time is its latency.
+//! after i gaps and its own latency. The gap is how much later an agent is up for each start that was
+//! made before its own, and not how far apart agents come up: that would take latencies that vary for
+//! gaps. What is left of each agent's time is its latency.
 //!
 //! The link: an agent counts from its welcome, and its marks are added to when the head sent that. So
 //! from the agent's own mark that it has joined to the head's that it has heard so, a welcome went
@@ -163,24 +164,27 @@ fn run_args(args: &CalibrateArgs, what: &[&str]) -> Result<Box<RunArgs>, String>
 
 /// Takes the head's marks apart. Agents that were started twice are left out.
 fn measured(spans: &BTreeMap<AgentId, Span>, here: Here) -> Option<Measured> {
-    let mut up: Vec<Time> = spans.values().filter_map(|span| span.welcomed).collect();
-    up.sort();
-    let distances = up.windows(2).map(|pair| ms(pair[1].since(pair[0]))).collect();
-    let gap_ms = median(distances).unwrap_or_default();
-    let once = spans.values().filter_map(|span| match (&span.started[..], span.welcomed) {
-        ([begun], Some(welcomed)) => Some((*begun, welcomed)),
-        _ => None,
-    });
-    let mut starts: Vec<(Time, Time)> = once.collect();
-    starts.sort();
-    let first = starts.first()?.0;
-    let latencies_ms = (1..)
-        .zip(&starts)
-        .map(|(nth, (_, welcomed))| ms(welcomed.since(first)) - f64::from(nth) * gap_ms)
-        .filter(|latency| *latency > 0.0);
+    let begun = spans.values().filter_map(|span| Some((*span.started.first()?, span)));
+    let mut begun: Vec<(Time, &Span)> = begun.collect();
+    begun.sort_by_key(|(at, _)| *at);
+    let first = begun.first()?.0;
+    let up = (1..).zip(&begun).filter(|(_, (_, span))| span.started.len() == 1);
+    let up =
+        up.filter_map(|(nth, (_, span))| Some((f64::from(nth), ms(span.welcomed?.since(first)))));
+    let up: Vec<(f64, f64)> = up.collect();
+    let gap_ms = slope(&up).unwrap_or_default().max(0.0);
+    let latencies_ms = up.iter().map(|(nth, up_ms)| up_ms - nth * gap_ms);
+    let latencies_ms = latencies_ms.filter(|latency| *latency > 0.0).collect();
     let link_us = link_us(spans);
-    let latencies_ms = latencies_ms.collect();
     Some(Measured { latencies_ms, gap_ms, link_us, bandwidth_bytes_per_s: None, here })
+}
+
+/// How much y grows with x, of points in order of x: the median over pairs half of all points apart
+/// (Theil's incomplete method), so that a few that are far off count for nothing.
+fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let half = points.len().div_ceil(2);
+    let pairs = points.iter().zip(points.get(half..)?);
+    median(pairs.map(|((x, y), (later_x, later_y))| (later_y - y) / (later_x - x)).collect())
 }
 
 /// Half of the shortest time from a welcome's sending to its answer, what the agent did between them
@@ -341,7 +345,7 @@ mod tests {
     #[test]
     fn an_agent_that_was_started_twice_tells_no_latency() {
         let spans = [(AgentId(1), span(&[0, 50], 200)), (AgentId(2), span(&[0], 90))].into();
-        assert_eq!(measured(&spans, Here::default()).unwrap().latencies_ms.len(), 0);
+        assert_eq!(measured(&spans, Here::default()).unwrap().latencies_ms, [90.0]);
     }
 
     #[test]
@@ -369,6 +373,32 @@ mod tests {
         assert!(ms(latency.abs_diff(costs.launch.latency())) < 0.01, "{latency:?}");
         assert_eq!(gap, costs.launch.gap());
         assert_eq!((fitted.cpu, fitted.link), (costs.cpu, costs.link));
+    }
+
+    #[test]
+    fn latencies_that_vary_are_not_taken_for_gaps() {
+        for (n, gap_ms) in [(64_u32, 0.0), (64, 7.0), (256, 0.0), (256, 7.0), (1_000, 7.0)] {
+            let launch = Launch::LatencyAndGap {
+                latency_ms: Distribution::LogNormal { median: 257.0, sigma: 0.3 },
+                gap_ms: Distribution::constant(gap_ms),
+            };
+            let mut costs = Calibration::default();
+            costs.launch = launch;
+            let session = sim::Session::of(n).tree("flat").calibration(costs);
+            let unbounded = |spec: &mut wire::SessionSpec| {
+                (spec.marks, spec.window) = (true, u32::MAX);
+            };
+            let spans = crate::simulate::timeline_of(&session.spec(unbounded).run()).spans;
+            let measured = measured(&spans, Here::default()).unwrap();
+            assert!((measured.gap_ms - gap_ms).abs() < 2.0, "{n}: gap {}", measured.gap_ms);
+            assert!(measured.latencies_ms.len() > n as usize * 9 / 10, "{n}: latencies are dropped");
+            let Distribution::LogNormal { median, sigma } = distribution(&measured.latencies_ms)
+            else {
+                panic!("{n}: no spread")
+            };
+            assert!((median / 257.0 - 1.0).abs() < 0.2, "{n}, gap {gap_ms}: latency {median}");
+            assert!((sigma - 0.3).abs() < 0.1, "{n}, gap {gap_ms}: sigma {sigma}");
+        }
     }
 
     #[test]

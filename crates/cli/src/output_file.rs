@@ -1,17 +1,20 @@
 //! Files that a command writes at its end, and that are opened before it begins: whoever waits for an
-//! hour of work must not learn only then that there is no place for its result.
+//! hour of work must not learn only then that there is no place for its result. What was there before
+//! stays until then; without a result, no file is left that was not there.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use observe::{Timeline, TimelineFormat, TimelineFormatError};
 
-/// An open file, empty until [`OutputFile::write`].
+/// An open file, as it was until [`OutputFile::write`].
 #[derive(Debug)]
 pub(crate) struct OutputFile {
     path: PathBuf,
     file: File,
+    /// Whether it was made here and holds nothing yet.
+    is_new: bool,
 }
 
 /// A file that cannot be written.
@@ -26,16 +29,35 @@ pub(crate) enum OutputError {
 }
 
 impl OutputFile {
-    /// Creates the file, or empties it.
+    /// Opens the file, and creates it where there is none.
     pub(crate) fn create(path: &Path) -> Result<OutputFile, OutputError> {
-        let file = File::create(path).map_err(|error| OutputError::Create(path.into(), error))?;
-        Ok(OutputFile { path: path.into(), file })
+        let (file, is_new) = match File::create_new(path) {
+            Ok(file) => (Ok(file), true),
+            Err(_) => (File::options().write(true).create(true).truncate(false).open(path), false),
+        };
+        let file = file.map_err(|error| OutputError::Create(path.into(), error))?;
+        Ok(OutputFile { path: path.into(), file, is_new })
     }
 
-    /// Writes the whole text.
+    /// Writes the whole text in place of what the file held.
     pub(crate) fn write(mut self, text: &str) -> Result<(), OutputError> {
-        let written = self.file.write_all(text.as_bytes());
-        written.map_err(|error| OutputError::Write(self.path, error))
+        self.is_new = false;
+        self.replace(text).map_err(|error| OutputError::Write(self.path.clone(), error))
+    }
+
+    fn replace(&mut self, text: &str) -> io::Result<()> {
+        if self.file.metadata()?.is_file() {
+            self.file.set_len(0)?; // a pipe has no length
+        }
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if self.is_new {
+            let _ = fs::remove_file(&self.path); // an empty file is all that is left of it then
+        }
     }
 }
 
@@ -73,6 +95,22 @@ mod tests {
     fn a_file_that_cannot_be_created_is_named() {
         let error = OutputFile::create(Path::new("/no/such/file")).unwrap_err();
         assert_eq!(error.to_string(), "create `/no/such/file`");
+    }
+
+    #[test]
+    fn without_a_result_all_is_left_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+        fs::write(&old, "a long result of before").unwrap();
+        for path in [&old, &new] {
+            drop(OutputFile::create(path).unwrap());
+        }
+        assert_eq!(fs::read_to_string(&old).unwrap(), "a long result of before");
+        assert!(!new.exists());
+        for path in [&old, &new] {
+            OutputFile::create(path).unwrap().write("a result").unwrap();
+            assert_eq!(fs::read_to_string(path).unwrap(), "a result");
+        }
     }
 
     #[test]
