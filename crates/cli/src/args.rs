@@ -82,6 +82,10 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) window: u32,
 
+    /// Leaves that one agent starts before it waits for all of them [default: it does not wait]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) batch: Option<u32>,
+
     /// What hosts and links cost [default: L = 257 ms, G = 7 ms]
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
@@ -210,6 +214,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
     pub(crate) window: u32,
 
+    /// Leaves that one agent starts before it waits for all of them [default: it does not wait]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
+    pub(crate) batch: Option<u32>,
+
     /// How often a start is tried again
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Agents")]
     pub(crate) retries: u32,
@@ -310,6 +318,7 @@ mod tests {
         assert!(parse("convoke run --no-such prog").is_err());
         assert!(parse("convoke run").is_err());
         assert!(parse("convoke run --window 0 prog").is_err());
+        assert!(parse("convoke run --batch 0 prog").is_err());
         assert!(parse("convoke run --shell x{host} --launcher ssh prog").is_err());
     }
 

@@ -97,6 +97,7 @@ impl Session {
                 bootstrap: Vec::new(),
                 bulk_max: 1,
                 window: 1_000,
+                batch: None,
                 retries_max: 5,
                 start_timeout_ms: 30_000,
                 heartbeat_ms: 2_500,
