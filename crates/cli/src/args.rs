@@ -29,7 +29,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Simulate a session in virtual time: the same code, on modelled hosts.
     Sim(SimArgs),
-    /// Compare spawn trees, windows and batches for so many nodes, and recommend a command line.
+    /// Compare spawn trees, windows and strict batches for so many nodes, and recommend a command line.
     Plan(PlanArgs),
     /// Measure what starts cost on real hosts, for `sim` and `plan`.
     Calibrate(CalibrateArgs),
@@ -122,8 +122,9 @@ pub(crate) struct PlanArgs {
 
 const PLAN_HELP: &str = "\
 Trees and windows are simulated for up to 16,384 nodes (flat: 4,096). Beyond, trees are computed from
-L and G, and windows are simulated with 4,096 nodes; batches never with more than 2,048. Memory is
-that of this build's processes, without remote shells, tasks and the kernel's buffers.";
+L and G, and windows and strict batches are simulated with 4,096 nodes; commands that start several
+agents never with more than 2,048. Memory is that of this build's processes, without remote shells,
+tasks and the kernel's buffers.";
 
 const EXAMPLES: &str = "\
 Examples:
