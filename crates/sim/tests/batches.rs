@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{AgentId, IdSet, Time};
 use proto::Event;
-use sim::{Report, Session, ShellPlan};
+use sim::{Distribution, Launch, Report, Session, ShellPlan};
 use wire::{MarkKind, ShellFailureKind};
 
 const TREES: [&str; 6] = ["flat", "kary:7", "binomial", "two-level", "greedy:100,5", "adaptive"];
@@ -122,6 +122,50 @@ fn a_leaf_that_never_comes_up_is_named_and_all_others_are_up() {
             assert_eq!(failed, IdSet::range(30, 30), "{tree}: {plan:?}");
         }
     }
+}
+
+/// S1-35: 256 leaves under 16 parents. Where those who call fill their parent's queue, a set as large
+/// as the queue is the best: smaller ones wait in vain, larger ones have calls dropped and made again.
+#[test]
+fn where_calls_are_dropped_a_set_as_large_as_the_queue_is_the_soonest() {
+    let mean = |batch| {
+        let times = congested_s(batch, 8);
+        times.iter().sum::<f64>() / times.len() as f64
+    };
+    let means = [Some(1), Some(2), Some(4), Some(8), Some(16)].map(mean);
+    assert!(means[..4].is_sorted_by(|smaller, larger| *smaller > 1.1 * larger), "{means:?}");
+    assert!(means[4] > 1.3 * means[3], "{means:?}");
+    assert_eq!(congested_s(Some(16), 8), congested_s(None, 8), "all of a parent's are one set");
+}
+
+#[test]
+fn without_sets_the_time_of_a_congested_session_varies_and_with_sets_hardly() {
+    // The longest, compared with the shortest.
+    let variation = |batch| {
+        let times = congested_s(batch, 4);
+        let longest = times.iter().copied().fold(0.0, f64::max);
+        longest / times.iter().copied().fold(f64::INFINITY, f64::min) - 1.0
+    };
+    let [with, without] = [Some(4), None].map(variation);
+    assert!(with < 0.1 && without > 0.5, "{with:.2} with, {without:.2} without");
+}
+
+/// What ten sessions take whose agents accept slowly and let so many wait.
+fn congested_s(batch: Option<u32>, backlog: u32) -> Vec<f64> {
+    let run = |seed| {
+        let session = Session::of(16 + 256).tree("kary:16").seed(seed);
+        let session = session.calibrate(|machines| {
+            machines.cpu.handshake_us = 20_000.0;
+            machines.accept.backlog = backlog;
+            machines.launch = Launch::LatencyAndGap {
+                latency_ms: Distribution::LogNormal { median: 100.0, sigma: 0.3 },
+                gap_ms: Distribution::constant(2.0),
+            };
+        });
+        let report = session.spec(|spec| spec.batch = batch).run();
+        report.welcomed_at.expect("all come up").since(Time::ZERO).as_secs_f64()
+    };
+    (0..10).map(run).collect()
 }
 
 /// A session in which every parent starts its leaves in sets of so many.
