@@ -29,7 +29,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Simulate a session in virtual time: the same code, on modelled hosts.
     Sim(SimArgs),
-    /// Compare spawn trees, windows and batches for so many nodes, and recommend a command line.
+    /// Compare spawn trees, windows and strict batches for so many nodes, and recommend a command line.
     Plan(PlanArgs),
     /// Measure what starts cost on real hosts, for `sim` and `plan`.
     Calibrate(CalibrateArgs),
@@ -82,6 +82,10 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) window: u32,
 
+    /// Leaves that one agent starts before it waits for all of them [default: it does not wait]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) batch: Option<u32>,
+
     /// What hosts and links cost [default: L = 257 ms, G = 7 ms]
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
@@ -118,8 +122,9 @@ pub(crate) struct PlanArgs {
 
 const PLAN_HELP: &str = "\
 Trees and windows are simulated for up to 16,384 nodes (flat: 4,096). Beyond, trees are computed from
-L and G, and windows are simulated with 4,096 nodes; batches never with more than 2,048. Memory is
-that of this build's processes, without remote shells, tasks and the kernel's buffers.";
+L and G, and windows and strict batches are simulated with 4,096 nodes; commands that start several
+agents never with more than 2,048. Memory is that of this build's processes, without remote shells,
+tasks and the kernel's buffers.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -209,6 +214,10 @@ pub(crate) struct RunArgs {
     /// Starts that one agent has in flight
     #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
     pub(crate) window: u32,
+
+    /// Leaves that one agent starts before it waits for all of them [default: it does not wait]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
+    pub(crate) batch: Option<u32>,
 
     /// How often a start is tried again
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Agents")]
@@ -310,6 +319,7 @@ mod tests {
         assert!(parse("convoke run --no-such prog").is_err());
         assert!(parse("convoke run").is_err());
         assert!(parse("convoke run --window 0 prog").is_err());
+        assert!(parse("convoke run --batch 0 prog").is_err());
         assert!(parse("convoke run --shell x{host} --launcher ssh prog").is_err());
     }
 

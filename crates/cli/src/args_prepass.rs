@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options that stand before the program and are followed by a value of their own.
-const WITH_VALUE: [&str; 24] = [
+const WITH_VALUE: [&str; 25] = [
     "-n",
     "-np",
     "-ppn",
@@ -21,6 +21,7 @@ const WITH_VALUE: [&str; 24] = [
     "--ssh-arg",
     "--agent-path",
     "--window",
+    "--batch",
     "--join-timeout",
     "--timeout",
     "--on-failure",

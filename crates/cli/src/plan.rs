@@ -2,10 +2,11 @@
 //!
 //! Up to [`SIMULATED_MAX`] nodes each tree is simulated, with all that the calibration says of hosts
 //! and links. Beyond, planned trees are predicted by their arithmetic from the medians of latency and
-//! gap, and the table says so. Windows and batches have no arithmetic: beyond, windows are simulated
-//! with [`WINDOWS_COMPARED`], and batches always with at most [`BATCHES_COMPARED_MAX`]. Windows are
-//! compared for the recommended tree; each batch has a best tree of its own, since a command that
-//! starts many agents makes wide trees cheap.
+//! gap, and the table says so. Windows, strict batches and bulk starts have no arithmetic: beyond, the
+//! first two are simulated with [`WINDOWS_COMPARED`], and bulk starts always with at most
+//! [`BULKS_COMPARED_MAX`]. Windows and strict batches are compared for the recommended tree; each size
+//! of a bulk start has a best tree of its own, since a command that starts many agents makes wide
+//! trees cheap.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -27,11 +28,11 @@ const SIMULATED_MAX: u32 = 16_384;
 /// The same for `flat`, where everything is one process's and time is quadratic.
 const FLAT_SIMULATED_MAX: u32 = 4_096;
 
-/// Nodes that windows are compared with where not all are simulated.
+/// Nodes that windows and strict batches are compared with where not all are simulated.
 const WINDOWS_COMPARED: u32 = 4_096;
 
-/// The most nodes that batches are compared with: each with every tree.
-const BATCHES_COMPARED_MAX: u32 = 2_048;
+/// The most nodes that bulk starts are compared with: each size with every tree.
+const BULKS_COMPARED_MAX: u32 = 2_048;
 
 /// A tree whose agents have more links than this meets limits of processes and descriptors.
 const LINKS_MAX: usize = 65;
@@ -45,10 +46,13 @@ const WINDOWS: [u32; 5] = [1, 4, 16, WINDOW, u32::MAX];
 /// A window may cost so much of the time that is possible, as it spares hosts and `sshd`.
 const WINDOW_COSTS_MAX: f64 = 1.05;
 
-/// Agents that one command starts; the last is all of a parent's.
-const BATCHES: [u32; 4] = [1, 8, 64, u32::MAX];
+/// Sizes of strict batches that are compared (S1-35 has all but the last); the last is no batches.
+const BATCHES: [Option<u32>; 5] = [Some(2), Some(4), Some(8), Some(16), None];
 
-/// Compares trees, windows and batches, and recommends a command line.
+/// Agents that one command starts; the last is all of a parent's.
+const BULKS: [u32; 4] = [1, 8, 64, u32::MAX];
+
+/// Compares trees, windows, strict batches and bulk starts, and recommends a command line.
 pub(crate) fn plan(args: &PlanArgs) -> u8 {
     match try_plan(args) {
         Ok(code) => code,
@@ -68,7 +72,8 @@ fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
         let windows = windows(best, args, &calibration);
         let window = smallest(&windows).unwrap_or(WINDOW);
         code = code.max(streams::print(&window_table(&windows, tree)));
-        let mut text = batch_table(&batches(window, args, &calibration), window);
+        code = code.max(streams::print(&batch_table(&batches(best, args, &calibration), tree)));
+        let mut text = bulk_table(&bulks(window, args, &calibration), window);
         let joined = time_with(window, &windows, best);
         text += &recommendation(tree, window, joined, args);
         text += &sooner(best, &trees);
@@ -112,7 +117,8 @@ fn predict(
     args: &PlanArgs,
     calibration: &Calibration,
 ) -> Option<Prediction> {
-    let case = Case { tree, nodes, tasks_per_node: args.tasks_per_node, window: WINDOW, batch: 1 };
+    let tasks_per_node = args.tasks_per_node;
+    let case = Case { tree, nodes, tasks_per_node, window: WINDOW, batch: None, bulk_max: 1 };
     let simulated_max = if tree == Tree::Flat { FLAT_SIMULATED_MAX } else { SIMULATED_MAX };
     if nodes > simulated_max {
         return Some(Prediction::by_arithmetic(case, calibration));
@@ -128,9 +134,29 @@ fn recommended(predictions: &[Prediction]) -> Option<&Prediction> {
 
 /// Of the tree of `best`, which is one of them where all nodes are simulated; the smallest first.
 fn windows(best: &Prediction, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
-    // All nodes where they are simulated anyway, since this decides what is recommended.
-    let nodes = if args.nodes > SIMULATED_MAX { WINDOWS_COMPARED } else { args.nodes };
+    let nodes = nodes_compared(args);
     let cases = WINDOWS.into_iter().map(|window| Case { nodes, window, ..best.case });
+    like(best, cases, calibration)
+}
+
+/// The same for strict batches.
+fn batches(best: &Prediction, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
+    let nodes = nodes_compared(args);
+    let cases = BATCHES.into_iter().map(|batch| Case { nodes, batch, ..best.case });
+    like(best, cases, calibration)
+}
+
+/// All nodes where they are simulated anyway, since this decides what is recommended.
+fn nodes_compared(args: &PlanArgs) -> u32 {
+    if args.nodes > SIMULATED_MAX { WINDOWS_COMPARED } else { args.nodes }
+}
+
+/// Simulates what `best` is not.
+fn like(
+    best: &Prediction,
+    cases: impl Iterator<Item = Case>,
+    calibration: &Calibration,
+) -> Vec<Prediction> {
     let is_known = |case: &Case| *case == best.case && best.is_simulated();
     cases
         .filter_map(|case| match is_known(&case) {
@@ -140,16 +166,16 @@ fn windows(best: &Prediction, args: &PlanArgs, calibration: &Calibration) -> Vec
         .collect()
 }
 
-/// For each batch what would be recommended.
-fn batches(window: u32, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
-    BATCHES
+/// For each size of a bulk start what would be recommended.
+fn bulks(window: u32, args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
+    BULKS
         .into_iter()
-        .filter_map(|batch| best_of_batch(batch, window, args, calibration))
+        .filter_map(|bulk_max| best_of_bulk(bulk_max, window, args, calibration))
         .collect()
 }
 
-fn best_of_batch(
-    batch: u32,
+fn best_of_bulk(
+    bulk_max: u32,
     window: u32,
     args: &PlanArgs,
     calibration: &Calibration,
@@ -159,9 +185,10 @@ fn best_of_batch(
         // It is not recommended for so many, and takes the longest to simulate.
         tree != Tree::Flat || args.nodes as usize <= LINKS_MAX
     });
-    let nodes = args.nodes.min(BATCHES_COMPARED_MAX);
+    let nodes = args.nodes.min(BULKS_COMPARED_MAX);
     let tasks_per_node = args.tasks_per_node;
-    let cases = trees.map(|tree| Case { tree, nodes, tasks_per_node, window, batch });
+    let batch = None;
+    let cases = trees.map(|tree| Case { tree, nodes, tasks_per_node, window, batch, bulk_max });
     let all: Vec<Prediction> =
         cases.filter_map(|case| Prediction::simulated(case, calibration)).collect();
     all.into_iter().filter(is_narrow).min_by_key(|prediction| prediction.joined)
@@ -219,17 +246,29 @@ fn window_table(windows: &[Prediction], tree: Tree) -> String {
     text
 }
 
-fn batch_table(batches: &[Prediction], window: u32) -> String {
+fn batch_table(batches: &[Prediction], tree: Tree) -> String {
     let nodes = batches.first().map_or(0, |prediction| prediction.case.nodes);
+    let mut text = format!("\nstrict batches of {tree}, simulated with {nodes} nodes\n");
+    let _ = writeln!(text, "{:<9} {:>9} {:>16}", "batch", "all up", "starts in flight");
+    for Prediction { case, joined, starts_max, .. } in batches {
+        let batch = case.batch.map_or("none".to_owned(), |batch| batch.to_string());
+        let joined = seconds(*joined);
+        let _ = writeln!(text, "{batch:<9} {joined:>9} {starts_max:>16}");
+    }
+    text
+}
+
+fn bulk_table(bulks: &[Prediction], window: u32) -> String {
+    let nodes = bulks.first().map_or(0, |prediction| prediction.case.nodes);
     let window = bound(window, "unlimited");
     let mut text = String::from("\nagents that one command starts, each with its best tree; ");
     let _ = writeln!(text, "simulated with {nodes} nodes, window {window}");
-    let _ = writeln!(text, "{:<9} {:>9} {:>16}  tree", "batch", "all up", "commands");
-    for Prediction { case, joined, commands, .. } in batches {
-        let (batch, joined) = (bound(case.batch, "all"), seconds(*joined));
-        let _ = writeln!(text, "{batch:<9} {joined:>9} {commands:>16}  {}", case.tree);
+    let _ = writeln!(text, "{:<9} {:>9} {:>16}  tree", "agents", "all up", "commands");
+    for Prediction { case, joined, commands, .. } in bulks {
+        let (bulk_max, joined) = (bound(case.bulk_max, "all"), seconds(*joined));
+        let _ = writeln!(text, "{bulk_max:<9} {joined:>9} {commands:>16}  {}", case.tree);
     }
-    text += "batches need a launcher whose command takes a list of hosts (`--launcher local-bulk`\n\
+    text += "more than one needs a launcher whose command takes a list of hosts (`--launcher local-bulk`\n\
              is one, for tests on this machine); ssh and `--shell` start one agent with each\n";
     text
 }
@@ -296,6 +335,16 @@ mod tests {
         // Whoever has two children needs room for two starts.
         let windows = windows_of(Tree::Kary(2));
         assert_eq!(smallest(&windows), Some(4));
+    }
+
+    #[test]
+    fn the_smaller_a_strict_batch_the_later_all_are_up_and_none_is_the_soonest() {
+        let calibration = Calibration::default();
+        let best = predict(Tree::Flat, ARGS.nodes, &ARGS, &calibration).unwrap();
+        let batches = batches(&best, &ARGS, &calibration);
+        let flights: Vec<usize> = batches.iter().map(|batch| batch.starts_max).collect();
+        assert_eq!(flights, [2, 4, 8, 16, best.starts_max]);
+        assert!(batches.is_sorted_by(|one, next| one.joined > next.joined));
     }
 
     #[test]

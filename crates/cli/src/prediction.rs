@@ -19,8 +19,10 @@ pub(crate) struct Case {
     pub(crate) tasks_per_node: u32,
     /// Starts that one parent has in flight at most.
     pub(crate) window: u32,
+    /// Leaves that one parent starts before it waits for all of them.
+    pub(crate) batch: Option<u32>,
     /// Agents that one command starts at most.
-    pub(crate) batch: u32,
+    pub(crate) bulk_max: u32,
 }
 
 /// What it would take.
@@ -57,8 +59,8 @@ impl Prediction {
             .calibration(calibration.clone())
             .blind()
             .spec(|spec| {
-                (spec.window, spec.bulk_max) = (case.window, case.batch);
-                spec.marks = true;
+                (spec.window, spec.batch) = (case.window, case.batch);
+                (spec.bulk_max, spec.marks) = (case.bulk_max, true);
             });
         let report = session.try_run().ok()?;
         let Timeline { spans, .. } = simulate::timeline_of(&report);
@@ -179,7 +181,7 @@ mod tests {
     use super::*;
 
     fn case(tree: Tree) -> Case {
-        Case { tree, nodes: 50, tasks_per_node: 1, window: 8, batch: 1 }
+        Case { tree, nodes: 50, tasks_per_node: 1, window: 8, batch: None, bulk_max: 1 }
     }
 
     #[test]
@@ -236,10 +238,20 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_one_command() {
-        let batch = Case { batch: u32::MAX, ..case(Tree::Flat) };
-        let prediction = Prediction::simulated(batch, &Calibration::default()).unwrap();
+    fn all_of_a_bulk_start_are_one_command() {
+        let bulk = Case { bulk_max: u32::MAX, ..case(Tree::Flat) };
+        let prediction = Prediction::simulated(bulk, &Calibration::default()).unwrap();
         assert_eq!(prediction.commands, 1);
+    }
+
+    #[test]
+    fn a_strict_batch_bounds_starts_in_flight_and_waits_longer_than_a_window() {
+        let calibration = Calibration::default();
+        let window = Prediction::simulated(case(Tree::Flat), &calibration).unwrap();
+        let sets = Case { window: 1_000, batch: Some(8), ..case(Tree::Flat) };
+        let sets = Prediction::simulated(sets, &calibration).unwrap();
+        assert_eq!(sets.starts_max, 8);
+        assert!(sets.joined > window.joined, "{:?}, {:?}", sets.joined, window.joined);
     }
 
     #[test]

@@ -111,6 +111,7 @@ fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
         bootstrap: plan.encode(),
         bulk_max: if is_bulk { u32::try_from(n).unwrap_or(u32::MAX) } else { 1 },
         window: args.window,
+        batch: args.batch,
         retries_max: args.retries,
         start_timeout_ms: START_TIMEOUT_MS,
         heartbeat_ms: HEARTBEAT_MS,

@@ -80,7 +80,7 @@ fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
         .blind()
         .seed(args.seed)
         .spec(|spec| {
-            spec.window = args.window;
+            (spec.window, spec.batch) = (args.window, args.batch);
             spec.marks = timeline.is_some();
         });
     let report = match session.try_run() {

@@ -15,13 +15,15 @@ use support::watch::peak_kib_of;
 use testbed::{HEAD, Testbed};
 
 #[test]
-fn a_plan_compares_trees_windows_and_batches_and_recommends_a_command_line() {
+fn a_plan_compares_trees_windows_batches_and_bulk_starts_and_recommends_a_command_line() {
     let dir = tempfile::tempdir().unwrap();
     let svg = dir.path().join("curve.svg");
     let output = convoke(&["plan", "--nodes", "256", "--svg", &svg.display().to_string()]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
-    for word in ["flat", "unlimited", "batch", "an MPI job of 256 tasks"] {
+    for word in
+        ["flat", "unlimited", "strict batches of", "one command starts", "an MPI job of 256 tasks"]
+    {
         assert!(text.contains(word), "no {word}: {text}");
     }
     let recommended = text.lines().find(|line| line.contains("convoke run")).unwrap();
@@ -68,6 +70,18 @@ fn a_simulated_session_says_what_it_takes_and_the_same_again() {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(text.starts_with("all have joined after 0.7"), "{text}");
     assert_eq!(output.stdout, convoke(&arguments).stdout);
+}
+
+#[test]
+fn in_sets_a_simulated_session_takes_as_many_latencies_as_there_are_sets() {
+    for (batch, sets) in [("8", 2), ("4", 4), ("1", 16)] {
+        let output = convoke(&["sim", "--nodes", "16", "--tree", "flat", "--batch", batch]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        // Each takes L = 257 ms and two ways over the link; 16 gaps of 7 ms, and two ways more.
+        let seconds = f64::from(sets) * 0.2572 + 16.0 * 0.007 + 0.0002;
+        let expected = format!("all have joined after {seconds:.2} s");
+        assert!(text.starts_with(&expected), "{expected}: {text}");
+    }
 }
 
 #[test]

@@ -27,6 +27,20 @@ fn every_agent_of_a_real_run_is_in_the_trace_from_its_shell_to_its_teardown() {
 }
 
 #[test]
+fn a_real_parent_starts_the_next_set_when_the_slowest_of_a_set_is_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("run.json");
+    let options = ["--hosts", "n[1-5]", "--tree", "flat", "--batch", "3", "--shell", SHELL, "true"];
+    let output = run(&file, &options);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let trace = json(&file);
+    let begin = |agent| at_us(&trace, agent, "shell").unwrap();
+    let end = begin(3) + us(&trace, 3, "shell").unwrap();
+    assert!((1..=3).all(|agent| begin(agent) < end - 500_000), "{trace}");
+    assert!((4..=5).all(|agent| begin(agent) >= end), "{trace}");
+}
+
+#[test]
 fn a_run_that_fails_leaves_a_timeline_of_what_is_known() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("run.html");
@@ -81,6 +95,14 @@ fn events(trace: &Value) -> impl Iterator<Item = &Value> {
 
 /// How long a phase of an agent took.
 fn us(trace: &Value, agent: u32, phase: &str) -> Option<u64> {
-    let is_it = |event: &&Value| event["pid"] == agent && event["name"] == phase;
-    events(trace).find(is_it).and_then(|event| event["dur"].as_u64())
+    phase_of(trace, agent, phase)?["dur"].as_u64()
+}
+
+/// When a phase of an agent began.
+fn at_us(trace: &Value, agent: u32, phase: &str) -> Option<u64> {
+    phase_of(trace, agent, phase)?["ts"].as_u64()
+}
+
+fn phase_of<'a>(trace: &'a Value, agent: u32, phase: &str) -> Option<&'a Value> {
+    events(trace).find(|event| event["pid"] == agent && event["name"] == phase)
 }

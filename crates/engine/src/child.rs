@@ -96,6 +96,16 @@ impl Child {
         subtree
     }
 
+    /// Whether it has nobody to start, as far as is known before it joins.
+    pub(crate) fn is_leaf(&self) -> bool {
+        self.below.is_empty()
+    }
+
+    /// Whether a start of it is in flight.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        matches!(self.state, ChildState::Starting { .. } | ChildState::GivingUp(_))
+    }
+
     /// Whether it may be sent messages.
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, ChildState::Up)

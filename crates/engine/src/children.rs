@@ -1,6 +1,6 @@
 //! A member as a spawn parent: starts its children, lets them join, notices when they are gone.
 //!
-//! At most `window` starts are in flight. A start ends in one of three ways: its agent says hello, its
+//! At most `window` starts are in flight, and leaves may be started in sets (`set.rs`). A start ends in one of three ways: its agent says hello, its
 //! shell ends, or its time is up, and then the shell is killed so that its last words can be told.
 //! A child that is up and whose link or shell ends is given a moment to explain itself: the other
 //! of the two usually says more.
@@ -40,7 +40,7 @@ const OUTPUT_BYTES_MIN: u32 = 64 << 10;
 const OUTPUT_BYTES_MAX: u32 = 1 << 20;
 
 impl Engine {
-    /// Starts as many children as the window allows.
+    /// Starts as many children as the window and the current set allow.
     pub(crate) fn start_waiting(&mut self) {
         if self.ending.is_some() {
             return;
@@ -52,32 +52,39 @@ impl Engine {
         let bulk_max = usize::try_from(session.bulk_max.max(1)).unwrap_or(usize::MAX);
         while !self.waiting.is_empty() && self.starts_in_flight() < session.window.max(1) as usize {
             let agents = self.next_waiting(bulk_max);
+            if agents.is_empty() {
+                return;
+            }
             self.start(agents);
         }
     }
 
     /// Takes the agents of the next start out of those that wait. An agent is told which try it
-    /// is, so those of one command are on the same.
+    /// is, so those of one command are on the same. None, if only leaves wait and their set is full.
     pub(crate) fn next_waiting(&mut self, bulk_max: usize) -> Vec<AgentId> {
         let attempts = |agent: &AgentId| self.children[agent].attempts;
         let first = self.waiting.front().map(attempts);
+        let mut leaves_max = self.set_room();
+        let is_free = |agent: &&AgentId| {
+            let is_leaf = self.children[agent].is_leaf();
+            let is_free = !is_leaf || leaves_max > 0;
+            leaves_max = leaves_max.saturating_sub(usize::from(is_leaf));
+            is_free
+        };
         let same = self.waiting.iter().take_while(|agent| Some(attempts(agent)) == first);
-        let count = same.take(bulk_max).count();
+        let count = same.take(bulk_max).take_while(is_free).count();
         self.waiting.drain(..count).collect()
     }
 
     pub(crate) fn starts_in_flight(&self) -> usize {
-        let in_flight = |agents: &Vec<AgentId>| {
-            agents.iter().any(|agent| {
-                let state = &self.children[agent].state;
-                matches!(state, ChildState::Starting { .. } | ChildState::GivingUp(_))
-            })
-        };
+        let in_flight =
+            |agents: &Vec<AgentId>| agents.iter().any(|agent| self.children[agent].is_in_flight());
         self.starts.values().filter(|agents| in_flight(agents)).count()
     }
 
     pub(crate) fn start(&mut self, agents: Vec<AgentId>) {
         let session = self.session();
+        self.count_in_set(&agents);
         let start = StartId(self.starts_made);
         self.starts_made += 1;
         let give_up_at = self.now + Duration::from_millis(u64::from(session.start_timeout_ms));
@@ -509,11 +516,18 @@ impl Engine {
             ChildState::Waiting | ChildState::GivingUp(_) => {}
             ChildState::Starting { give_up_at } => match more_time {
                 Some(until) => *give_up_at = until,
-                None => self.give_up(agent, StartCause::Silent),
+                None => {
+                    self.give_up(agent, StartCause::Silent);
+                    self.start_waiting();
+                }
             },
             ChildState::BackingOff { .. } => {
                 child.state = ChildState::Waiting;
-                self.waiting.push_back(agent);
+                if self.is_first_again(agent) {
+                    self.waiting.push_front(agent);
+                } else {
+                    self.waiting.push_back(agent);
+                }
                 self.start_waiting();
             }
             ChildState::Up => {

@@ -48,6 +48,8 @@ pub struct Engine {
     pub(crate) children_max: u32,
     pub(crate) starts: BTreeMap<StartId, Vec<AgentId>>,
     pub(crate) starts_made: u64,
+    /// Leaves that were started in the current set, in a session with strict batches.
+    pub(crate) set_started: usize,
     /// When this process went on after it was stopped; only the head's is told of that.
     pub(crate) resumed_at: Option<Time>,
     /// Whether the driver tells when its host is free for the next start.
@@ -127,6 +129,7 @@ impl Engine {
             children_max: children_max.max(1),
             starts: BTreeMap::new(),
             starts_made: 0,
+            set_started: 0,
             resumed_at: None,
             is_told: false,
             links: BTreeMap::new(),

@@ -123,7 +123,7 @@ impl Engine {
         let Some(handout) = &self.handout else { return false };
         let window = self.session().window.max(1) as usize;
         let most = handout.pace.in_flight_max().min(window);
-        handout.pace.is_free(self.now) && self.starts_in_flight() < most
+        handout.pace.is_free(self.now) && self.starts_in_flight() < most && self.set_room() > 0
     }
 
     /// The agents of the next start: those that are to be tried again come first.
@@ -133,7 +133,7 @@ impl Engine {
         if !again.is_empty() {
             return again;
         }
-        let room = self.room();
+        let room = self.room().min(self.set_room());
         let Some(handout) = &mut self.handout else { return again };
         let count = handout.unstarted.len().min(bulk_max).min(room);
         let taken: Vec<(AgentId, String)> = handout.unstarted.drain(..count).collect();

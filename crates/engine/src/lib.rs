@@ -20,6 +20,7 @@ mod handout;
 mod job;
 mod joining;
 mod marks;
+mod set;
 
 pub mod exit_code;
 pub mod tree;

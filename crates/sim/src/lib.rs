@@ -25,6 +25,7 @@ mod report;
 mod rulebook;
 mod script;
 mod session;
+mod sets;
 mod shell;
 mod task;
 mod world;

@@ -92,7 +92,9 @@ fn with_parameters(session: Session, random: &mut Random) -> Session {
     let join_timeout = random.once_in(5).then(|| ms(random.below(5_000)));
     let session = join_timeout.map_or(session.clone(), |time| session.join_timeout(time));
     let timeout = random.once_in(6).then(|| ms(random.below(30_000)));
-    timeout.map_or(session.clone(), |time| session.timeout(time))
+    let session = timeout.map_or(session.clone(), |time| session.timeout(time));
+    let batch = random.once_in(4).then(|| random_number(random, 1, 8));
+    session.spec(|spec| spec.batch = batch)
 }
 
 /// What starts, links, keepers and the reader of the output take.

@@ -45,7 +45,7 @@ pub struct Session {
     pub(crate) tells_started: bool,
     /// The gap of starts on hosts where it is not the usual one.
     gaps: BTreeMap<AgentId, Duration>,
-    tree: Tree,
+    pub(crate) tree: Tree,
     tasks: Vec<u32>,
     script: Script,
     scripts: BTreeMap<Rank, Script>,
@@ -53,7 +53,7 @@ pub struct Session {
     /// Agents on whose nodes the program is not, and tasks that can't be created: error numbers.
     pub(crate) missing_programs: BTreeMap<AgentId, i32>,
     pub(crate) failing_spawns: BTreeMap<Rank, i32>,
-    spec: SessionSpec,
+    pub(crate) spec: SessionSpec,
     grace: Duration,
     join_timeout: Option<Duration>,
     pub(crate) children_max: u32,
@@ -97,6 +97,7 @@ impl Session {
                 bootstrap: Vec::new(),
                 bulk_max: 1,
                 window: 1_000,
+                batch: None,
                 retries_max: 5,
                 start_timeout_ms: 30_000,
                 heartbeat_ms: 2_500,

@@ -42,6 +42,7 @@ use crate::report::{Failure, Report};
 use crate::rulebook::Rulebook;
 use crate::script::Step;
 use crate::session::Session;
+use crate::sets::Sets;
 use crate::shell::{Shell, ShellId};
 
 /// How long a driver takes for something on its own host.
@@ -69,6 +70,7 @@ pub(crate) struct World<'a> {
     /// Agents that ended while tasks of theirs ran.
     cut_short: IdSet,
     holders: Holders,
+    sets: Sets,
     /// Faults by step, the next one last.
     step_faults: Vec<(u64, Fault)>,
     /// Who is apart from all others, and until when.
@@ -195,6 +197,7 @@ impl World<'_> {
             hurt: IdSet::new(),
             cut_short: IdSet::new(),
             holders: Holders::new(session.n),
+            sets: Sets::new(session.spec.batch, &session.tree, session.n),
             step_faults: Vec::new(),
             partitions: Vec::new(),
             log,
@@ -334,6 +337,7 @@ impl World<'_> {
             log!(self, "agent {} tells {event:?}", self.processes[id.0].agent);
             let agent = self.processes[id.0].agent;
             self.checker.refer(|reference| reference.on_event(agent, &event));
+            self.sets.on_event(id, &event);
             if id == ProcessId::HEAD {
                 self.compare(&event);
                 self.checker.report.events.push((self.now, event));

@@ -194,6 +194,8 @@ pub struct SessionSpec {
     pub bulk_max: u32,
     /// Starts in flight per parent.
     pub window: u32,
+    /// How many leaves a parent starts before it waits for all of them; absent: it does not wait.
+    pub batch: Option<u32>,
     /// How often a start is tried again after a passing failure.
     pub retries_max: u32,
     /// How long a started agent may take to join before the start is given up, in milliseconds.

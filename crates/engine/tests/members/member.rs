@@ -108,6 +108,16 @@ impl Member {
         self.now - since
     }
 
+    /// Lets so much time pass, whatever the member does.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(at) = self.engine.poll_timeout().filter(|&at| at <= end) {
+            self.now = at;
+            self.engine.on_time(at);
+        }
+        self.now = end;
+    }
+
     pub(crate) fn run_until_exit(&mut self) {
         for _ in 0..100 {
             if self.effects().iter().any(|effect| matches!(effect, Effect::Exit(_))) {
@@ -127,12 +137,14 @@ impl Member {
         messages(&self.effects())
     }
 
+    pub(crate) fn starts(&mut self) -> Vec<Start> {
+        let start = |effect| if let Effect::Start(start) = effect { Some(start) } else { None };
+        self.effects().into_iter().filter_map(start).collect()
+    }
+
     pub(crate) fn started(&mut self) -> Vec<AgentId> {
-        let agents = |effect| {
-            let agents = if let Effect::Start(start) = effect { start.agents } else { vec![] };
-            agents.into_iter().map(|(agent, _)| agent)
-        };
-        self.effects().into_iter().flat_map(agents).collect()
+        let agents = self.starts().into_iter().flat_map(|start| start.agents);
+        agents.map(|(agent, _)| agent).collect()
     }
 
     pub(crate) fn only_start(&mut self) -> Start {
@@ -177,6 +189,7 @@ pub(crate) fn session() -> SessionSpec {
         bootstrap: vec![],
         bulk_max: 1,
         window: 64,
+        batch: None,
         retries_max: 5,
         start_timeout_ms: 30_000,
         heartbeat_ms: 2500,

@@ -44,6 +44,9 @@ impl World<'_> {
         if let Some(words) = self.holders.hand_over(id, link.ends[1 - end], message) {
             self.checker.violate(words);
         }
+        if let Message::Welcome(_) = message {
+            self.sets.welcome(id, self.processes[link.ends[1 - end].0].agent);
+        }
         if link.is_closed[end] {
             let agent = self.processes[id.0].agent;
             let words = format!("agent {agent} sends {kind} on {link_id:?}, which is down");

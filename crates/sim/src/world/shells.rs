@@ -26,9 +26,8 @@ impl World<'_> {
         let agents: Vec<AgentId> = start.agents.iter().map(|&(agent, _)| agent).collect();
         for &agent in &agents {
             *self.checker.report.starts.entry(agent).or_default() += 1;
-            if let Some(words) = self.holders.start(id, agent) {
-                self.checker.violate(words);
-            }
+            let wrong = [self.holders.start(id, agent), self.sets.start(id, agent)];
+            wrong.into_iter().flatten().for_each(|words| self.checker.violate(words));
         }
         let first = agents.first().copied().unwrap_or_default();
         let plan = self.session.shell_plan(first, start.attempt);

@@ -111,13 +111,15 @@ fn welcome() -> impl Strategy<Value = Welcome> {
 
 fn session_spec() -> impl Strategy<Value = SessionSpec> {
     let numbers = any::<[u32; 6]>();
-    (vec(any::<u8>(), 0..20), numbers, any::<bool>()).prop_map(|(bootstrap, numbers, marks)| {
+    let others = (option::of(number()), any::<bool>());
+    (vec(any::<u8>(), 0..20), numbers, others).prop_map(|(bootstrap, numbers, (batch, marks))| {
         let [bulk_max, window, retries_max, start_timeout_ms, heartbeat_ms, link_timeout_ms] =
             numbers;
         SessionSpec {
             bootstrap,
             bulk_max,
             window,
+            batch,
             retries_max,
             start_timeout_ms,
             heartbeat_ms,

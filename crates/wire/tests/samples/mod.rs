@@ -98,6 +98,7 @@ fn welcome() -> Welcome {
             bootstrap: vec![1, 0, 255],
             bulk_max: 1,
             window: 16,
+            batch: Some(8),
             retries_max: 4,
             start_timeout_ms: 30_000,
             heartbeat_ms: 3_000,
