@@ -391,7 +391,10 @@ mod tests {
             let spans = crate::simulate::timeline_of(&session.spec(unbounded).run()).spans;
             let measured = measured(&spans, Here::default()).unwrap();
             assert!((measured.gap_ms - gap_ms).abs() < 2.0, "{n}: gap {}", measured.gap_ms);
-            assert!(measured.latencies_ms.len() > n as usize * 9 / 10, "{n}: latencies are dropped");
+            assert!(
+                measured.latencies_ms.len() > n as usize * 9 / 10,
+                "{n}: latencies are dropped"
+            );
             let Distribution::LogNormal { median, sigma } = distribution(&measured.latencies_ms)
             else {
                 panic!("{n}: no spread")

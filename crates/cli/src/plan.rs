@@ -65,8 +65,12 @@ fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
     simulate::check_tasks(args.nodes, args.tasks_per_node)?;
     let calibration = simulate::calibration(args.calibration.as_deref())?;
     let svg = args.svg.as_deref().map(OutputFile::create).transpose()?;
-    let trees = compare(args, &calibration);
-    let mut code = streams::print(&tree_table(&trees, args));
+    let (trees, failures) = compare(args, &calibration);
+    if trees.is_empty() {
+        let words = failures.into_iter().next().map(|(_, words)| words);
+        return Err(SimError::NoneComesUp(words.unwrap_or_default()));
+    }
+    let mut code = streams::print(&(tree_table(&trees, args) + &failure_lines(&failures)));
     if let Some(best) = recommended(&trees) {
         let tree = best.case.tree;
         let windows = windows(best, args, &calibration);
@@ -89,10 +93,10 @@ fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
 
 /// All trees that can be named without a number, k-ary ones, and the greedy one for these costs.
 fn candidates(calibration: &Calibration) -> Vec<Tree> {
-    // In whole microseconds, so that its name can be read.
+    // In whole microseconds, so that its name can be read, and no more than that takes.
     let rounded = |time: Duration| {
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        Duration::from_micros(us)
+        Duration::from_micros(us).min(Tree::COST_MAX)
     };
     let (latency, gap) = (rounded(calibration.launch.latency()), rounded(calibration.launch.gap()));
     let kary = [2, 4, 8, 16, 32, 64].map(Tree::Kary);
@@ -102,13 +106,24 @@ fn candidates(calibration: &Calibration) -> Vec<Tree> {
     trees
 }
 
-/// The soonest first.
-fn compare(args: &PlanArgs, calibration: &Calibration) -> Vec<Prediction> {
-    let trees = candidates(calibration).into_iter();
-    let mut all: Vec<Prediction> =
-        trees.filter_map(|tree| predict(tree, args.nodes, args, calibration)).collect();
+/// The soonest first; and the trees that do not come up whole, with the reason.
+fn compare(args: &PlanArgs, calibration: &Calibration) -> (Vec<Prediction>, Vec<(Tree, String)>) {
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
+    for tree in candidates(calibration) {
+        match predict(tree, args.nodes, args, calibration) {
+            Ok(prediction) => all.push(prediction),
+            Err(words) => failures.push((tree, words)),
+        }
+    }
     all.sort_by_key(|prediction| prediction.joined);
-    all
+    (all, failures)
+}
+
+fn failure_lines(failures: &[(Tree, String)]) -> String {
+    failures
+        .iter()
+        .map(|(tree, words)| format!("{tree} does not come up whole: {words}\n"))
+        .collect()
 }
 
 fn predict(
@@ -116,12 +131,12 @@ fn predict(
     nodes: u32,
     args: &PlanArgs,
     calibration: &Calibration,
-) -> Option<Prediction> {
+) -> Result<Prediction, String> {
     let tasks_per_node = args.tasks_per_node;
     let case = Case { tree, nodes, tasks_per_node, window: WINDOW, batch: None, bulk_max: 1 };
     let simulated_max = if tree == Tree::Flat { FLAT_SIMULATED_MAX } else { SIMULATED_MAX };
     if nodes > simulated_max {
-        return Some(Prediction::by_arithmetic(case, calibration));
+        return Ok(Prediction::by_arithmetic(case, calibration));
     }
     Prediction::simulated(case, calibration)
 }
@@ -161,7 +176,7 @@ fn like(
     cases
         .filter_map(|case| match is_known(&case) {
             true => Some(best.clone()),
-            false => Prediction::simulated(case, calibration),
+            false => Prediction::simulated(case, calibration).ok(),
         })
         .collect()
 }
@@ -190,7 +205,7 @@ fn best_of_bulk(
     let batch = None;
     let cases = trees.map(|tree| Case { tree, nodes, tasks_per_node, window, batch, bulk_max });
     let all: Vec<Prediction> =
-        cases.filter_map(|case| Prediction::simulated(case, calibration)).collect();
+        cases.filter_map(|case| Prediction::simulated(case, calibration).ok()).collect();
     all.into_iter().filter(is_narrow).min_by_key(|prediction| prediction.joined)
 }
 
@@ -309,7 +324,7 @@ fn points(best: &Prediction, args: &PlanArgs, calibration: &Calibration) -> Vec<
     let sizes = (1..CURVE_POINTS).rev().map(|halvings| args.nodes >> halvings);
     sizes
         .filter(|&n| n > 0)
-        .filter_map(|n| Some((n, predict(best.case.tree, n, args, calibration)?.joined)))
+        .filter_map(|n| Some((n, predict(best.case.tree, n, args, calibration).ok()?.joined)))
         .chain([(args.nodes, best.joined)])
         .collect()
 }

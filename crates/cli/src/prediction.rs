@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::tree;
 use model::{AgentId, IdSet, Time, Tree};
 use observe::{Span, Timeline};
-use sim::{Calibration, Cpu, Session};
+use sim::{Calibration, Cpu, Report};
 
 use crate::memory::{self, Load, Memory};
 use crate::simulate;
@@ -50,25 +50,24 @@ struct Shape {
 }
 
 impl Prediction {
-    /// Runs the session. Absent when the agents do not come up. Blind, as real drivers are: nobody
-    /// tells an engine when its host is free for another start.
-    pub(crate) fn simulated(case: Case, calibration: &Calibration) -> Option<Prediction> {
-        let session = Session::of(case.nodes)
-            .tree(&case.tree.to_string())
-            .tasks(case.tasks_per_node)
-            .calibration(calibration.clone())
-            .blind()
-            .spec(|spec| {
-                (spec.window, spec.batch) = (case.window, case.batch);
-                (spec.bulk_max, spec.marks) = (case.bulk_max, true);
-            });
-        let report = session.try_run().ok()?;
+    /// Runs the session.
+    ///
+    /// # Errors
+    /// Why not all agents come up.
+    pub(crate) fn simulated(case: Case, calibration: &Calibration) -> Result<Prediction, String> {
+        let session = simulate::session(case.nodes, &case.tree, case.tasks_per_node, calibration);
+        let session = session.spec(|spec| {
+            (spec.window, spec.batch) = (case.window, case.batch);
+            (spec.bulk_max, spec.marks) = (case.bulk_max, true);
+        });
+        let report = session.try_run().map_err(|failure| failure.to_string())?;
+        let joined = simulate::joined(&report).ok_or_else(|| first_failure(&report, case.nodes))?;
         let Timeline { spans, .. } = simulate::timeline_of(&report);
         // A run without a timeline sends no marks.
         let messages: u64 = report.messages.values().sum();
-        Some(Prediction {
+        Ok(Prediction {
             case,
-            joined: simulate::joined(&report)?,
+            joined,
             links_max: report.links_max,
             messages: Some(messages - report.sent("Marks")),
             starts_max: starts_max(&spans),
@@ -122,6 +121,13 @@ impl Prediction {
         };
         load.memory()
     }
+}
+
+/// The first failure and its cause, in the words of a run.
+fn first_failure(report: &Report, nodes: u32) -> String {
+    let words = simulate::failed_starts(report, &simulate::names(nodes));
+    let first: Vec<&str> = words.lines().take(2).map(str::trim).collect();
+    first.join(": ").trim_start_matches("error: ").to_owned()
 }
 
 impl Shape {
@@ -178,6 +184,8 @@ fn starts_max(spans: &BTreeMap<AgentId, Span>) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use sim::Session;
+
     use super::*;
 
     fn case(tree: Tree) -> Case {

@@ -41,6 +41,11 @@ impl Program {
         }
     }
 
+    /// None: only agents are told of.
+    pub(crate) fn simulated() -> Program {
+        Program { name: String::new(), map: TaskMap::default(), shell: "remote shell" }
+    }
+
     /// What the user called it.
     pub(crate) fn name(&self) -> &str {
         &self.name

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use model::{TASKS_MAX, Time};
+use model::{TASKS_MAX, Time, Tree};
 use observe::{Timeline, critical_path, seconds};
 use proto::Event;
 use sim::{Calibration, CalibrationError, Failure, Report, Session};
@@ -12,7 +12,11 @@ use sim::{Calibration, CalibrationError, Failure, Report, Session};
 use crate::args::SimArgs;
 use crate::exit_code;
 use crate::output_file::{OutputError, TimelineFile};
+use crate::report::{self, Program};
 use crate::streams::{print, say};
+
+/// A session that lasts longer in virtual time has got stuck.
+const TIME_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// Why there is no simulation.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +27,8 @@ pub(crate) enum SimError {
         u64::from(*nodes) * u64::from(*tasks_per_node)
     )]
     Tasks { nodes: u32, tasks_per_node: u32 },
+    #[error("with these costs no tree comes up whole: {0}")]
+    NoneComesUp(String),
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
     #[error(transparent)]
@@ -47,6 +53,7 @@ pub(crate) fn refuse(error: &SimError) -> u8 {
     say(&format!("error: {}\n", agent::error_chain(error)));
     let hint = match error {
         SimError::Tasks { .. } => Some("give fewer --nodes or --tasks-per-node"),
+        SimError::NoneComesUp(_) => Some("look at the times in the calibration"),
         SimError::Calibration(error) => Some(error.hint()),
         SimError::Output(_) => None,
     };
@@ -72,24 +79,19 @@ fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
     check_tasks(args.nodes, args.tasks_per_node)?;
     let calibration = calibration(args.calibration.as_deref())?;
     let timeline = TimelineFile::create(args.timeline.as_deref())?;
-    let session = Session::of(args.nodes)
-        .tree(&args.tree.to_string())
-        .tasks(args.tasks_per_node)
-        .calibration(calibration)
-        // As real drivers are, which do not see when a host is free for another start.
-        .blind()
-        .seed(args.seed)
-        .spec(|spec| {
-            (spec.window, spec.batch) = (args.window, args.batch);
-            spec.marks = timeline.is_some();
-        });
+    let session = session(args.nodes, &args.tree, args.tasks_per_node, &calibration);
+    let session = session.seed(args.seed).spec(|spec| {
+        (spec.window, spec.batch) = (args.window, args.batch);
+        spec.marks = timeline.is_some();
+    });
     let report = match session.try_run() {
         Ok(report) => report,
         Err(failure) => return Ok(failed(&failure)),
     };
     let mut text = summary(&report);
+    let names = names(args.nodes);
+    say(&failed_starts(&report, &names));
     if let Some(file) = timeline {
-        let names: Vec<String> = (0..args.nodes).map(|node| format!("n{node}")).collect();
         let timeline = timeline_of(&report);
         for wait in critical_path(&timeline) {
             let _ = writeln!(text, "  {}", wait.line(&names));
@@ -97,7 +99,36 @@ fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
         let title = format!("convoke sim: {} nodes, {}", args.nodes, args.tree);
         file.write(&timeline, &names, &title)?;
     }
-    Ok(print(&text))
+    let code = if joined(&report).is_some() { 0 } else { report.code.unwrap_or_default() };
+    Ok(print(&text).max(code))
+}
+
+/// A session by a user's costs, with the drivers that there are: real ones do not see when a host is
+/// free for another start.
+pub(crate) fn session(
+    nodes: u32,
+    tree: &Tree,
+    tasks_per_node: u32,
+    calibration: &Calibration,
+) -> Session {
+    Session::of(nodes)
+        .tree(&tree.to_string())
+        .tasks(tasks_per_node)
+        .calibration(calibration.clone())
+        .blind()
+        .starts_may_fail()
+        .ends_within(TIME_MAX)
+}
+
+/// What simulated nodes are called.
+pub(crate) fn names(nodes: u32) -> Vec<String> {
+    (0..nodes).map(|node| format!("n{node}")).collect()
+}
+
+/// Which agents did not come up, and why. What could be tried by hand, can't.
+pub(crate) fn failed_starts(report: &Report, names: &[String]) -> String {
+    let words = report::outcome(&report.outcome, names, &Program::simulated(), true);
+    words.split_inclusive('\n').filter(|line| !line.starts_with("hint: ")).collect()
 }
 
 /// When what happened in a session that kept marks.

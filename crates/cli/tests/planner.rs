@@ -10,6 +10,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use sim::{Calibration, Distribution, Launch};
 use support::convoke::{Convoke, Running};
 use support::watch::peak_kib_of;
 use testbed::{HEAD, Testbed};
@@ -209,4 +210,45 @@ fn peaks(running: &Running, text: &str) -> Vec<f64> {
 #[expect(clippy::disallowed_methods, reason = "a test's own helper")]
 fn convoke(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_convoke")).args(arguments).output().expect("convoke runs")
+}
+
+#[test]
+fn starts_that_take_too_long_are_told_of_and_are_no_success() {
+    let costs = launch_costs(31_000.0, 7.0);
+    let path = costs.path().to_str().unwrap();
+    for command in ["sim", "plan"] {
+        let output = convoke(&[command, "--nodes", "8", "--calibration", path]);
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{command}: {words}");
+        assert!(words.contains("could not start an agent on 8 of 8 nodes"), "{command}: {words}");
+        assert!(words.contains("n[0-7]: no answer within 30.00 s"), "{command}: {words}");
+        assert!(!words.contains("bug"), "{command}: {words}");
+    }
+}
+
+#[test]
+fn sessions_of_hours_and_gaps_of_minutes_are_simulated() {
+    let slow = ["sim", "--nodes", "2500", "--tree", "flat", "--window", "1"];
+    let output = convoke(&slow);
+    let words = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && words.contains("all have joined after 6"), "{words}");
+
+    let costs = launch_costs(100.0, 4e6);
+    let path = costs.path().to_str().unwrap();
+    let output = convoke(&["plan", "--nodes", "2", "--calibration", path]);
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code().is_some(), "{words}");
+    assert!(!words.contains("panicked"), "{words}");
+}
+
+/// A calibration with these costs of a start, in milliseconds.
+fn launch_costs(latency_ms: f64, gap_ms: f64) -> tempfile::NamedTempFile {
+    let mut costs = Calibration::default();
+    costs.launch = Launch::LatencyAndGap {
+        latency_ms: Distribution::constant(latency_ms),
+        gap_ms: Distribution::constant(gap_ms),
+    };
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), costs.to_toml()).unwrap();
+    file
 }

@@ -77,6 +77,9 @@ impl Tree {
     /// ssh. The shape depends on the two only by their quotient.
     pub const ASSUMED_GAP: Duration = Duration::from_millis(7);
 
+    /// The most that a latency or a gap in a tree's name can be: an hour.
+    pub const COST_MAX: Duration = Duration::from_secs(3_600);
+
     /// The greedy tree for the assumed costs.
     pub const fn greedy() -> Tree {
         Tree::Greedy { latency: Tree::ASSUMED_LATENCY, gap: Tree::ASSUMED_GAP }
@@ -144,7 +147,6 @@ fn parse_greedy(text: &str) -> Result<Tree, TreeError> {
 
 /// Reads `257`, `257ms`, `1.028s`, `70us` or `5ns`, exactly.
 fn parse_time(text: &str) -> Result<Duration, TreeError> {
-    const HOUR_NANOS: u64 = 3_600_000_000_000;
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     let decimals = match unit {
@@ -155,8 +157,8 @@ fn parse_time(text: &str) -> Result<Duration, TreeError> {
         _ => return Err(TreeError::Time(text.to_string())),
     };
     parse_scaled(number, decimals)
-        .filter(|&nanos| nanos <= HOUR_NANOS)
         .map(Duration::from_nanos)
+        .filter(|&time| time <= Tree::COST_MAX)
         .ok_or_else(|| TreeError::Time(text.to_string()))
 }
 

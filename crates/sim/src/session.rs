@@ -41,6 +41,8 @@ pub struct Session {
     pub(crate) time_max: Duration,
     /// After its parent or the head is gone, an agent is gone within this time.
     pub(crate) orphan_time_max: Duration,
+    /// Whether agents may fail to come up though nothing was set to keep them from it.
+    pub(crate) starts_may_fail: bool,
     /// Hosts tell their engine when they are free for another start.
     pub(crate) tells_started: bool,
     /// The gap of starts on hosts where it is not the usual one.
@@ -83,6 +85,7 @@ impl Session {
             encodes: false,
             time_max: Duration::from_secs(600),
             orphan_time_max: Duration::from_secs(2),
+            starts_may_fail: false,
             tells_started: true,
             gaps: BTreeMap::new(),
             tree: Tree::Binomial,
@@ -110,6 +113,12 @@ impl Session {
             children_max: u32::MAX,
             timeout: None,
         }
+    }
+
+    /// The costs are somebody's who may have given such that starts take too long.
+    #[must_use]
+    pub fn starts_may_fail(self) -> Session {
+        Session { starts_may_fail: true, ..self }
     }
 
     /// The spawn tree, by its name.
@@ -396,7 +405,7 @@ impl Session {
     /// Whether nothing is to keep an agent from joining.
     pub(crate) fn starts_work(&self) -> bool {
         let is_timely = self.join_timeout.is_none() && self.calibration.is_even(self.n);
-        self.shells.is_empty() && is_timely
+        self.shells.is_empty() && is_timely && !self.starts_may_fail
     }
 
     /// Whether no shell is to end by itself once it has started an agent. Over a fast link such an
