@@ -111,7 +111,7 @@ fn simulated(n: usize, tree: &str, per_start: Duration) -> Measured {
     calibration.cpu.is_shared = true;
     calibration.cpu.exec_us = per_start.as_secs_f64() * 1e6;
     let n = u32::try_from(n).map_err(|error| error.to_string())?;
-    let session = Session::of(n).tree(tree).calibration(calibration).blind();
+    let session = Session::of(n).tree(tree).calibration(calibration);
     let report = session.try_run().map_err(|failure| failure.to_string())?;
     let joined = report.time_of(|event| *event == Event::AllJoined);
     Ok(joined.ok_or("not all have joined")?.since(Time::ZERO).into())

@@ -241,8 +241,8 @@ mod tests {
         let session = Session::of(64).tree("adaptive").calibration(calibration);
         let session = session.spec(|spec| spec.window = 4);
         let joined = |session: Session| simulate::joined(&session.run()).unwrap();
-        assert_eq!(prediction.joined, joined(session.clone().blind()));
-        assert_ne!(prediction.joined, joined(session));
+        assert_eq!(prediction.joined, joined(session.clone()));
+        assert_ne!(prediction.joined, joined(session.told()));
     }
 
     #[test]

@@ -103,8 +103,7 @@ fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
     Ok(print(&text).max(code))
 }
 
-/// A session by a user's costs, with the drivers that there are: real ones do not see when a host is
-/// free for another start.
+/// A session by a user's costs.
 pub(crate) fn session(
     nodes: u32,
     tree: &Tree,
@@ -115,7 +114,6 @@ pub(crate) fn session(
         .tree(&tree.to_string())
         .tasks(tasks_per_node)
         .calibration(calibration.clone())
-        .blind()
         .starts_may_fail()
         .ends_within(TIME_MAX)
 }

@@ -92,9 +92,9 @@ fn a_simulated_agent_is_not_told_when_its_host_is_free_as_no_real_one_is() {
     let session = sim::Session::of(50).tree("adaptive").calibration(sim::Calibration::default());
     let session = session.spec(|spec| spec.window = 2);
     let messages = |session: &sim::Session| session.run().messages.values().sum::<u64>();
-    let (blind, told) = (messages(&session.clone().blind()), messages(&session));
-    assert_ne!(blind, told);
-    assert!(text.contains(&format!("{blind} messages")), "{text}, not {blind}");
+    let (untold, told) = (messages(&session), messages(&session.clone().told()));
+    assert_ne!(untold, told);
+    assert!(text.contains(&format!("{untold} messages")), "{text}, not {untold}");
 }
 
 #[test]

@@ -185,9 +185,9 @@ fn fences(script: Script, random: &mut Random) -> Script {
     script.then(Step::PmiFinalize)
 }
 
-/// Hosts on which a start takes another time, and drivers that don't tell when it is over.
+/// Hosts on which a start takes another time, and drivers that tell when it is over.
 fn with_differing_hosts(session: Session, random: &mut Random, n: u32) -> Session {
-    let session = if random.once_in(2) { session.blind() } else { session };
+    let session = if random.once_in(2) { session } else { session.told() };
     (0..random.below(4)).fold(session, |session, _| {
         session.gap(random_agent(random, n), Duration::from_micros(random.below(200_000)))
     })

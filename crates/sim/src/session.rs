@@ -22,7 +22,8 @@ use crate::world::World;
 /// A session to simulate: `Session::of(64).tree("kary:8").tasks(4).script(Script::mpi()).run()`.
 ///
 /// What is not said: one task a node that exits with 0 at once, a binomial tree, shells that take
-/// 100 ms and keep their host for 5 ms, links of 1 ms.
+/// 100 ms and keep their host for 5 ms, links of 1 ms, and drivers that do not see when a host is free
+/// for another start, as real ones are.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub(crate) n: u32,
@@ -86,7 +87,7 @@ impl Session {
             time_max: Duration::from_secs(600),
             orphan_time_max: Duration::from_secs(2),
             starts_may_fail: false,
-            tells_started: true,
+            tells_started: false,
             gaps: BTreeMap::new(),
             tree: Tree::Binomial,
             tasks: vec![1; usize::try_from(n).unwrap_or(usize::MAX)],
@@ -130,10 +131,10 @@ impl Session {
         Session { tree: name.parse().expect("a tree's name"), ..self }
     }
 
-    /// Engines are not told when their hosts are free for another start.
+    /// Engines are told when their hosts are free for another start, as no real driver can tell.
     #[must_use]
-    pub fn blind(self) -> Session {
-        Session { tells_started: false, ..self }
+    pub fn told(self) -> Session {
+        Session { tells_started: true, ..self }
     }
 
     /// How long a start keeps this agent's host from the next.

@@ -95,7 +95,7 @@ fn one_late_host_delays_only_itself() {
 #[test]
 fn every_agent_is_started_and_welcomed_once() {
     for n in 1..=100 {
-        for session in [session(n), session(n).blind()] {
+        for session in [session(n), session(n).told()] {
             let report = session.run();
             assert_eq!(report.code, Some(0), "{n}");
             assert!(report.starts.values().all(|&starts| starts == 1), "{n}");
@@ -126,7 +126,7 @@ fn nobody_has_more_children_than_the_default_tree_allows() {
 #[test]
 fn an_agent_whose_limits_allow_few_children_has_no_more_and_all_are_started() {
     for (n, children_max) in [(40, 1), (40, 2), (40, 8), (300, 3), (300, 0)] {
-        for session in [session(n), session(n).blind()] {
+        for session in [session(n), session(n).told()] {
             // All would be the head's children, were it not for the limit.
             let session = session.shells_take(Duration::from_secs(1), Duration::from_millis(1));
             let report = session.children_max(children_max).run();
@@ -265,8 +265,8 @@ impl Row {
         let best = timed.min_by_key(|&(_, time)| time).expect("there are trees");
         let entry =
             |time: Duration| Entry { time, ratio: time.as_secs_f64() / best.1.as_secs_f64() };
-        let told: Vec<Report> = cases.iter().map(|case| case.session().run()).collect();
-        let untold = cases.iter().map(|case| time_of(&case.session().blind().run()));
+        let told: Vec<Report> = cases.iter().map(|case| case.session().told().run()).collect();
+        let untold = cases.iter().map(|case| time_of(&case.session().run()));
         let default = default_tree(u64::from(n), Tree::ASSUMED_LATENCY, Tree::ASSUMED_GAP);
         let sent = |kind| told.iter().map(|report| report.sent(kind)).sum::<u64>() / draws;
         Row {

@@ -24,7 +24,7 @@ fn agents_that_come_up_slowly_are_not_given_up_whatever_their_number() {
     for n in 1..=300 {
         let (latency, gap) = SLOW[n as usize % SLOW.len()];
         assert_all_join(&slow("adaptive", n, latency, gap), n);
-        assert_all_join(&slow("adaptive", n, latency, gap).blind(), n);
+        assert_all_join(&slow("adaptive", n, latency, gap).told(), n);
         assert_all_join(&slow("flat", n, latency, gap), n);
     }
 }
@@ -43,7 +43,7 @@ fn agents_that_come_up_slowly_are_not_given_up_in_any_tree() {
 #[test]
 fn ten_thousand_agents_that_come_up_slowly_are_not_given_up() {
     let (latency, gap) = (Duration::from_secs(20), Duration::from_secs(1));
-    assert_all_join(&slow("adaptive", 10_000, latency, gap).blind(), 10_000);
+    assert_all_join(&slow("adaptive", 10_000, latency, gap), 10_000);
 }
 
 #[test]
