@@ -1,4 +1,5 @@
-//! What memory the processes of a session take, for the planner.
+//! What memory the processes of a session take, for the planner; and whether what is to run on this
+//! machine fits into it.
 //!
 //! A model, not a simulation: what the simulator holds for an agent is less than what a process takes
 //! that has the program's own pages, a keeper and buffers. So each term was measured on real
@@ -92,6 +93,24 @@ pub(crate) fn agent_names(tree: &Tree, nodes: u32) -> u64 {
             branches.iter().map(|branch| branch.below.len()).max().unwrap_or_default()
         }
     }
+}
+
+/// Memory that is wanted here and is not free.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{}, and {} are free", shown(*.wanted), shown(*.free))]
+pub(crate) struct Shortage {
+    wanted: u64,
+    free: u64,
+}
+
+/// Bytes that can be had without swapping; as many as there can be where the kernel does not say.
+pub(crate) fn free() -> u64 {
+    os::machine::available_memory().unwrap_or(u64::MAX)
+}
+
+/// Refuses what needs more than is free: a machine that swaps could not even be told to stop.
+pub(crate) fn check(wanted: u64, free: u64) -> Result<(), Shortage> {
+    if wanted > free { Err(Shortage { wanted, free }) } else { Ok(()) }
 }
 
 /// What the cards of an MPI job take in every agent.

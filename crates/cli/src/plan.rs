@@ -63,6 +63,8 @@ pub(crate) fn plan(args: &PlanArgs) -> u8 {
 /// Prints each part when it is known: all of it takes a quarter of a minute for 16,384 nodes.
 fn try_plan(args: &PlanArgs) -> Result<u8, SimError> {
     simulate::check_tasks(args.nodes, args.tasks_per_node)?;
+    let simulated = args.nodes.min(SIMULATED_MAX);
+    simulate::check_memory(simulated, args.tasks_per_node, memory::free())?;
     let calibration = simulate::calibration(args.calibration.as_deref())?;
     let svg = args.svg.as_deref().map(OutputFile::create).transpose()?;
     let (trees, failures) = compare(args, &calibration);

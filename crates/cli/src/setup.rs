@@ -14,7 +14,7 @@ use wire::{JobSpec, SessionSpec};
 
 use crate::args::{LauncherName, OnFailure, RunArgs, StdinTo};
 use crate::environment::{self, EnvError};
-use crate::memory;
+use crate::memory::{self, Shortage};
 use crate::output_file::OutputError;
 
 /// How long a start may be silent: a login with its scripts and a name service that times out once
@@ -48,12 +48,8 @@ pub(crate) enum SetupError {
     RelativeAgent(String),
     #[error("use `--shell`")]
     Shell(#[source] PlanError),
-    #[error(
-        "`--launcher` starts {agents} agents on this machine: they take {}, and {} are free",
-        memory::shown(*.wanted),
-        memory::shown(*.free)
-    )]
-    TooManyHere { agents: u64, wanted: u64, free: u64 },
+    #[error("`--launcher` starts {agents} agents on this machine: they take {shortage}")]
+    TooManyHere { agents: u64, shortage: Shortage },
     #[error(transparent)]
     Output(OutputError),
     #[error("draw random numbers")]
@@ -104,7 +100,7 @@ pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig,
 fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
     let plan = StartPlan { launcher: launcher(args), program: agent_path(args)? };
     if matches!(plan.launcher, Launcher::Local | Launcher::LocalBulk) {
-        check_memory(n, os::machine::available_memory().unwrap_or(u64::MAX))?;
+        check_memory(n, memory::free())?;
     }
     let is_bulk = plan.bootstrapper().map_err(SetupError::Shell)?.is_bulk();
     Ok(SessionSpec {
@@ -120,10 +116,9 @@ fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
     })
 }
 
-/// A machine that swaps could not even be told to stop.
 fn check_memory(agents: u64, free: u64) -> Result<(), SetupError> {
     let wanted = agents.saturating_mul(memory::AGENT_PRIVATE);
-    if wanted > free { Err(SetupError::TooManyHere { agents, wanted, free }) } else { Ok(()) }
+    memory::check(wanted, free).map_err(|shortage| SetupError::TooManyHere { agents, shortage })
 }
 
 fn launcher(args: &RunArgs) -> Launcher {

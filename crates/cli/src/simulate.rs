@@ -11,6 +11,7 @@ use sim::{Calibration, CalibrationError, Failure, Report, Session};
 
 use crate::args::SimArgs;
 use crate::exit_code;
+use crate::memory::{self, Shortage};
 use crate::output_file::{OutputError, TimelineFile};
 use crate::report::{self, Program};
 use crate::streams::{print, say};
@@ -29,6 +30,11 @@ pub(crate) enum SimError {
     Tasks { nodes: u32, tasks_per_node: u32 },
     #[error("with these costs no tree comes up whole: {0}")]
     NoneComesUp(String),
+    #[error(
+        "a simulation of {nodes} nodes with {tasks_per_node} tasks each takes {shortage} on this \
+         machine"
+    )]
+    Memory { nodes: u32, tasks_per_node: u32, shortage: Shortage },
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
     #[error(transparent)]
@@ -52,7 +58,9 @@ pub(crate) fn calibration(path: Option<&Path>) -> Result<Calibration, Calibratio
 pub(crate) fn refuse(error: &SimError) -> u8 {
     say(&format!("error: {}\n", agent::error_chain(error)));
     let hint = match error {
-        SimError::Tasks { .. } => Some("give fewer --nodes or --tasks-per-node"),
+        SimError::Tasks { .. } | SimError::Memory { .. } => {
+            Some("give fewer --nodes or --tasks-per-node")
+        }
         SimError::NoneComesUp(_) => Some("look at the times in the calibration"),
         SimError::Calibration(error) => Some(error.hint()),
         SimError::Output(_) => None,
@@ -69,6 +77,14 @@ pub(crate) fn check_tasks(nodes: u32, tasks_per_node: u32) -> Result<(), SimErro
     tasks.map(|_| ()).ok_or(SimError::Tasks { nodes, tasks_per_node })
 }
 
+/// Refuses a simulation that needs more memory than is `free`.
+pub(crate) fn check_memory(nodes: u32, tasks_per_node: u32, free: u64) -> Result<(), SimError> {
+    let tasks = u64::from(nodes) * u64::from(tasks_per_node);
+    let wanted = sim::bytes_needed(nodes.into(), tasks);
+    let refused = |shortage| SimError::Memory { nodes, tasks_per_node, shortage };
+    memory::check(wanted, free).map_err(refused)
+}
+
 /// When the last of a simulated session's agents had joined.
 pub(crate) fn joined(report: &Report) -> Option<Duration> {
     let at = report.time_of(|event| *event == Event::AllJoined)?;
@@ -77,6 +93,7 @@ pub(crate) fn joined(report: &Report) -> Option<Duration> {
 
 fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
     check_tasks(args.nodes, args.tasks_per_node)?;
+    check_memory(args.nodes, args.tasks_per_node, memory::free())?;
     let calibration = calibration(args.calibration.as_deref())?;
     let timeline = TimelineFile::create(args.timeline.as_deref())?;
     let session = session(args.nodes, &args.tree, args.tasks_per_node, &calibration);
@@ -156,4 +173,20 @@ fn summary(report: &Report) -> String {
 fn failed(failure: &Failure) -> u8 {
     say(&format!("error: the simulated session broke a rule, which is a bug: {failure}\n"));
     exit_code::INTERNAL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_simulation_that_does_not_fit_into_memory_is_refused() {
+        const GIGABYTE: u64 = 1_000_000_000;
+        assert!(check_memory(1_000_000, 1, 24 * GIGABYTE).is_ok());
+        let error = check_memory(100_000, 21_474, 24 * GIGABYTE).unwrap_err();
+        let told = "a simulation of 100000 nodes with 21474 tasks each takes 2148.2 GB, and 24.0 GB are \
+                    free on this machine";
+        assert_eq!(error.to_string(), told);
+        assert!(check_memory(100_000, 21_474, u64::MAX).is_ok());
+    }
 }

@@ -1,9 +1,8 @@
-//! What an agent costs in memory, engine and simulation together, as the kernel counts it.
+//! What an agent and a task cost in memory, engine and simulation together, as the kernel counts it.
 
 use std::process::Command;
 
-/// The bound that `docs/simulator.md` states.
-const BYTES_PER_AGENT_MAX: u64 = 7_500;
+use sim::{BYTES_PER_AGENT, BYTES_PER_TASK};
 
 /// What every agent needs to find one card, beside the card itself, with what a hash table keeps free.
 const BYTES_PER_CARD_MAX: u64 = 25;
@@ -13,9 +12,19 @@ fn an_agent_costs_no_more_memory_than_is_said() {
     for tree in ["adaptive", "binomial", "kary:16", "greedy"] {
         // Of two sizes the difference, so that the program itself does not count.
         let (few, many) = (12_000, 22_000);
-        let bytes = peak_bytes(many, tree) - peak_bytes(few, tree);
+        let bytes = peak_bytes(many, 1, tree) - peak_bytes(few, 1, tree);
         let per_agent = bytes / (many - few);
-        assert!(per_agent < BYTES_PER_AGENT_MAX, "{tree}: {per_agent} bytes per agent");
+        assert!(per_agent < BYTES_PER_AGENT, "{tree}: {per_agent} bytes per agent");
+    }
+}
+
+#[test]
+fn a_task_costs_no_more_memory_than_is_said() {
+    for (few, many) in [(1, 11), (20, 60)] {
+        const AGENTS: u64 = 11_000;
+        let bytes = peak_bytes(AGENTS, many, "adaptive") - peak_bytes(AGENTS, few, "adaptive");
+        let per_task = bytes / (AGENTS * (many - few));
+        assert!(per_task < BYTES_PER_TASK, "{per_task} bytes per task");
     }
 }
 
@@ -23,17 +32,17 @@ fn an_agent_costs_no_more_memory_than_is_said() {
 fn a_card_costs_each_agent_no_more_memory_than_is_said() {
     // Twice as many agents, each with twice as many cards: what goes with the square is the cards'.
     let (few, many) = (2_000_u64, 4_000_u64);
-    let (at_few, at_many) = (peak_bytes(few, "kary:16"), peak_bytes(many, "kary:16"));
+    let (at_few, at_many) = (peak_bytes(few, 1, "kary:16"), peak_bytes(many, 1, "kary:16"));
     let of_cards = at_many.saturating_sub(at_few * (many / few));
     let per_card = of_cards / (many * many - few * few * (many / few));
     assert!(per_card < BYTES_PER_CARD_MAX, "{per_card} bytes per card and agent");
 }
 
 /// What `simulate` says about its memory.
-fn peak_bytes(agents: u64, tree: &str) -> u64 {
+fn peak_bytes(agents: u64, tasks: u64, tree: &str) -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a test of a program of ours")]
     let output = Command::new(env!("CARGO_BIN_EXE_simulate"))
-        .args(["--agents", &agents.to_string(), "--tree", tree])
+        .args(["--agents", &agents.to_string(), "--tasks", &tasks.to_string(), "--tree", tree])
         .output()
         .expect("simulate runs");
     let said = String::from_utf8(output.stdout).expect("text");
