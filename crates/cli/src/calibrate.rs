@@ -253,6 +253,7 @@ fn origin(measured: &Measured) -> String {
         ("link latency (shortest of all)", measured.link_us.is_some()),
         ("bandwidth (of one stream)", measured.bandwidth_bytes_per_s.is_some()),
         ("cores (of the head's host)", here.cores.is_some()),
+        ("that no hosts share cores", false),
         ("spawn and exec (on the head's host)", here.spawn.is_some()),
         ("handshakes and messages (on the head's host)", here.message.is_some()),
         ("accept queue (of the head's host)", here.backlog.is_some()),
@@ -410,6 +411,7 @@ mod tests {
         let fitted = fit(&measured(&spans, Here::default()).unwrap());
         let assumed = "launch (1 starts); assumed: link latency";
         assert!(fitted.origin.contains(assumed), "{}", fitted.origin);
+        assert!(fitted.origin.contains("that no hosts share cores"), "{}", fitted.origin);
         assert_eq!(fitted.cpu, sim::Calibration::default().cpu);
     }
 

@@ -158,7 +158,8 @@ fn what_is_measured_on_hosts_is_a_calibration_to_plan_with() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("5 starts: latency "), "{text}");
     let calibration = sim::Calibration::load(Path::new(&file)).unwrap();
-    let assumed = "assumed: parsing (0: it is within the latency), when a lost call is tried again";
+    let assumed = "assumed: that no hosts share cores, parsing (0: it is within the latency), when a \
+                   lost call is tried again";
     assert!(calibration.origin.ends_with(assumed), "{}", calibration.origin);
     assert!(calibration.link.bandwidth_bytes_per_s > Some(1_000_000), "{calibration:?}");
     assert!(calibration.cpu.handshake_us > calibration.cpu.message_us, "{calibration:?}");
