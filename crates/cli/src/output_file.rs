@@ -31,11 +31,11 @@ pub(crate) enum OutputError {
 impl OutputFile {
     /// Opens the file, and creates it where there is none.
     pub(crate) fn create(path: &Path) -> Result<OutputFile, OutputError> {
-        let (file, is_new) = match File::create_new(path) {
-            Ok(file) => (Ok(file), true),
-            Err(_) => (File::options().write(true).create(true).truncate(false).open(path), false),
-        };
-        let file = file.map_err(|error| OutputError::Create(path.into(), error))?;
+        let new = File::create_new(path);
+        let is_new = new.is_ok();
+        let file = new
+            .or_else(|_| File::options().write(true).create(true).truncate(false).open(path))
+            .map_err(|error| OutputError::Create(path.into(), error))?;
         Ok(OutputFile { path: path.into(), file, is_new })
     }
 

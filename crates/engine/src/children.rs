@@ -1,9 +1,9 @@
 //! A member as a spawn parent: starts its children, lets them join, notices when they are gone.
 //!
-//! At most `window` starts are in flight, and leaves may be started in sets (`set.rs`). A start ends in one of three ways: its agent says hello, its
-//! shell ends, or its time is up, and then the shell is killed so that its last words can be told.
-//! A child that is up and whose link or shell ends is given a moment to explain itself: the other
-//! of the two usually says more.
+//! At most `window` starts are in flight, and leaves may be started in sets (`set.rs`). A start ends in
+//! one of three ways: its agent says hello, its shell ends, or its time is up, and then the shell is
+//! killed so that its last words can be told. A child that is up and whose link or shell ends is given
+//! a moment to explain itself: the other of the two usually says more.
 
 use alloc::string::String;
 use alloc::sync::Arc;

@@ -93,8 +93,9 @@ impl Pace {
             self.gap = self.gap.max(self.usual_part(took)).min(took / 4);
             self.latency = took;
             // What was assumed until now need not be waited for.
-            let due = self.last_start.map(|at| at + self.gap);
-            self.free_at = self.free_at.map(|at| due.map_or(at, |due| due.min(at)));
+            if let (Some(free_at), Some(last)) = (&mut self.free_at, self.last_start) {
+                *free_at = (*free_at).min(last + self.gap);
+            }
         }
         self.latency = self.latency.min(took);
         match &mut self.spell {
