@@ -226,6 +226,10 @@ impl<'a> Driver<'a> {
     fn drain(&mut self, now: Time) {
         loop {
             while let Some(effect) = self.engine.poll_effect() {
+                if !matches!(effect, Effect::Spawn(_)) {
+                    // It may be about a task that is being created.
+                    while self.tasks.finish_spawn(&mut self.reactor) {}
+                }
                 self.perform(now, effect);
             }
             while let Some(event) = self.engine.poll_event() {
@@ -234,6 +238,7 @@ impl<'a> Driver<'a> {
             match self.reactor.next_input() {
                 Some(input) if self.end.is_none() => self.engine.handle(now, input),
                 Some(_) => {}
+                None if self.tasks.finish_spawn(&mut self.reactor) => {}
                 None => break,
             }
         }

@@ -55,7 +55,7 @@ impl Helper {
             }
             None => None,
         };
-        let pid = helper.child.pid;
+        let pid = helper.pid;
         let tail = Tail::default();
         let stderr = Some(stderr);
         Ok(Helper { start, pid, bootstrapper, stdin, stderr, tail, kill_at: None })

@@ -2,13 +2,14 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 
 use bytes::Bytes;
 use engine::{Input, PMI_FD};
 use model::{JobId, Rank, Time};
 use os::machine::DescriptorLimit;
-use os::{Pid, Poller, Signal, SpawnSpec, stream};
+use os::{Pid, Poller, Signal, SpawnSpec, Spawning, stream};
 use rustix::io::Errno;
 use wire::Stream;
 
@@ -23,8 +24,8 @@ use crate::{convert, interpreter};
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
 /// Descriptors of ours for one task, while it starts: two for each of three pipes and the PMI
-/// connection, and a pidfd. Half of them stay.
-const DESCRIPTORS_PER_TASK: u64 = 9;
+/// connection. Half of them stay.
+const DESCRIPTORS_PER_TASK: u64 = 8;
 
 /// A task that was created.
 #[derive(Debug)]
@@ -53,39 +54,44 @@ pub(crate) enum TaskError {
 const LAST_READS_MAX: u32 = 64;
 
 /// What a task is created from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TaskSpec<'a> {
+#[derive(Debug)]
+pub(crate) struct TaskSpec {
     /// Its job.
     pub(crate) job: JobId,
     /// Its number.
     pub(crate) rank: Rank,
     /// The job's command.
-    pub(crate) command: &'a Command,
+    pub(crate) command: Rc<Command>,
     /// Its own variables.
-    pub(crate) env: &'a [CString],
+    pub(crate) env: Vec<CString>,
     /// Whether standard input is a pipe.
     pub(crate) stdin: bool,
     /// What is standard input otherwise.
-    pub(crate) null: BorrowedFd<'a>,
+    pub(crate) null: Rc<OwnedFd>,
     /// The limit that the task gets back.
-    pub(crate) descriptors: &'a DescriptorLimit,
+    pub(crate) descriptors: DescriptorLimit,
 }
 
-impl Task {
-    /// Creates the process, in a process group of its own.
-    pub(crate) fn spawn(poller: &Poller, spec: &TaskSpec<'_>) -> Result<Task, TaskError> {
+/// A task that is being created.
+#[derive(Debug)]
+pub(crate) struct NewTask(Spawning<(TaskSpec, Pipes)>);
+
+impl NewTask {
+    /// Begins to create the process, in a process group of its own.
+    pub(crate) fn begin(spec: TaskSpec) -> Result<NewTask, TaskError> {
         let pipes = Pipes::open(spec.stdin).map_err(TaskError::Pipes)?;
-        let mut os_spec =
-            SpawnSpec::new(spec.command.program(), spec.command.argv(), spec.command.env(spec.env));
-        os_spec.dir = Some(spec.command.dir());
-        let stdin = pipes.stdin.as_ref().map_or(spec.null, |pipe| pipe.read.as_fd());
-        os_spec.fds =
-            [Some(stdin), Some(pipes.stdout.write.as_fd()), Some(pipes.stderr.write.as_fd())];
-        os_spec.extra_fds = vec![(pipes.pmi.1.as_fd(), PMI_FD)];
-        os_spec.process_group = true;
-        os_spec.descriptors_max = spec.descriptors.lowered();
-        os_spec.parent_death_signal = Some(Signal::KILL);
-        let child = os::spawn(&os_spec).map_err(TaskError::Spawn)?;
+        Ok(NewTask(Spawning::begin((spec, pipes), |(spec, pipes)| spec.spawn_spec(pipes))))
+    }
+
+    /// Which task.
+    pub(crate) fn task(&self) -> (JobId, Rank) {
+        let (spec, _) = self.0.item();
+        (spec.job, spec.rank)
+    }
+
+    /// Waits until its program runs.
+    pub(crate) fn wait(self, poller: &Poller) -> Result<Task, TaskError> {
+        let ((spec, pipes), pid) = self.0.wait();
         let (job, rank) = (spec.job, spec.rank);
         let output = |fd, stream| {
             Some(TaskOutput::new(fd, Source::Task(job, rank, TaskPart::Output(stream))))
@@ -93,7 +99,7 @@ impl Task {
         let mut task = Task {
             job,
             rank,
-            pid: child.pid,
+            pid: pid.map_err(TaskError::Spawn)?,
             is_running: true,
             output: [
                 output(pipes.stdout.read, Stream::Stdout),
@@ -111,7 +117,25 @@ impl Task {
             }
         }
     }
+}
 
+impl TaskSpec {
+    fn spawn_spec<'a>(&'a self, pipes: &'a Pipes) -> SpawnSpec<'a> {
+        let command = &self.command;
+        let mut spec = SpawnSpec::new(command.program(), command.argv(), command.env(&self.env));
+        spec.dir = Some(command.dir());
+        let stdin = pipes.stdin.as_ref().map_or(self.null.as_fd(), |pipe| pipe.read.as_fd());
+        spec.fds =
+            [Some(stdin), Some(pipes.stdout.write.as_fd()), Some(pipes.stderr.write.as_fd())];
+        spec.extra_fds = vec![(pipes.pmi.1.as_fd(), PMI_FD)];
+        spec.process_group = true;
+        spec.descriptors_max = self.descriptors.lowered();
+        spec.parent_death_signal = Some(Signal::KILL);
+        spec
+    }
+}
+
+impl Task {
     /// Its process number.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
@@ -341,6 +365,7 @@ impl TaskError {
 }
 
 /// Both ends of everything that connects us with a task that starts.
+#[derive(Debug)]
 struct Pipes {
     stdin: Option<stream::Pipe>,
     stdout: stream::Pipe,

@@ -1,9 +1,9 @@
 //! The tasks on this node, and the commands that they are created from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,15 +17,21 @@ use wire::{JobFault, JobSpec};
 use crate::command::{self, Command};
 use crate::reactor::Reactor;
 use crate::source::TaskPart;
-use crate::task::{Task, TaskSpec};
+use crate::task::{NewTask, Task, TaskSpec};
 use crate::task_output::PACE;
+
+/// How many tasks are created at once. While one finds its program, on a processor of its own, we
+/// make the next one.
+const NEW_MAX: usize = 2;
 
 /// All tasks that anything can still be heard from.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     agent: AgentId,
     descriptors: DescriptorLimit,
-    commands: BTreeMap<JobId, Result<Command, JobFault>>,
+    commands: BTreeMap<JobId, Result<Rc<Command>, JobFault>>,
+    /// Those that are being created, the oldest first.
+    new: VecDeque<NewTask>,
     tasks: BTreeMap<(JobId, Rank), Task>,
     /// Which task a process is, while it runs.
     by_pid: BTreeMap<Pid, (JobId, Rank)>,
@@ -45,6 +51,7 @@ impl Tasks {
             agent,
             descriptors,
             commands: BTreeMap::new(),
+            new: VecDeque::new(),
             tasks: BTreeMap::new(),
             by_pid: BTreeMap::new(),
             is_read: true,
@@ -61,10 +68,31 @@ impl Tasks {
         reactor.report(Input::Prepared { job: spec.job, fault });
     }
 
-    /// Creates a task and says how it went.
+    /// Begins to create a task. [`Tasks::finish_spawn`] says how it went.
     pub(crate) fn spawn(&mut self, reactor: &mut Reactor, spawn: &Spawn) {
-        let (job, rank) = (spawn.job.job, spawn.rank);
-        let result = match self.create(reactor, spawn) {
+        while self.new.len() >= NEW_MAX {
+            self.finish_spawn(reactor);
+        }
+        let mut new = self.create(spawn);
+        if new.is_err() && self.finish_spawn(reactor) {
+            while self.finish_spawn(reactor) {}
+            new = self.create(spawn); // those before it have given descriptors back
+        }
+        match new {
+            Ok(new) => self.new.push_back(new),
+            Err(error) => {
+                let (job, rank) = (spawn.job.job, spawn.rank);
+                reactor.report(Input::Spawned { job, rank, result: Err(error) });
+            }
+        }
+    }
+
+    /// Waits for the oldest task that is being created, and says how it went. Returns whether there
+    /// was one.
+    pub(crate) fn finish_spawn(&mut self, reactor: &mut Reactor) -> bool {
+        let Some(new) = self.new.pop_front() else { return false };
+        let (job, rank) = new.task();
+        let result = match new.wait(&reactor.poller) {
             Ok(mut task) => {
                 if !self.is_read {
                     task.read_output(reactor, false);
@@ -74,9 +102,10 @@ impl Tasks {
                 self.tasks.insert((job, rank), task);
                 Ok(pid.unsigned_abs())
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into_parts(&self.descriptors)),
         };
         reactor.report(Input::Spawned { job, rank, result });
+        true
     }
 
     /// A task, unless all is over with it.
@@ -167,31 +196,30 @@ impl Tasks {
         self.tasks.range((job, Rank(0))..=(job, Rank(u32::MAX)))
     }
 
-    fn command(&mut self, spec: &Arc<JobSpec>) -> &Result<Command, JobFault> {
+    fn command(&mut self, spec: &Arc<JobSpec>) -> &Result<Rc<Command>, JobFault> {
         let agent = self.agent;
-        self.commands.entry(spec.job).or_insert_with(|| Command::prepare(spec, agent))
+        let prepare = || Command::prepare(spec, agent).map(Rc::new);
+        self.commands.entry(spec.job).or_insert_with(prepare)
     }
 
-    fn create(&mut self, reactor: &mut Reactor, spawn: &Spawn) -> Result<Task, (i32, String)> {
+    fn create(&mut self, spawn: &Spawn) -> Result<NewTask, (i32, String)> {
         let null = self.null().map_err(|error| {
             (error.raw_os_error().unwrap_or_default(), "open /dev/null".to_owned())
         })?;
-        let env = command::c_strings(&spawn.env);
-        let descriptors = self.descriptors;
         let command = match self.command(&spawn.job) {
-            Ok(command) => command,
+            Ok(command) => Rc::clone(command),
             Err(fault) => return Err(fault_parts(fault)),
         };
         let spec = TaskSpec {
             job: spawn.job.job,
             rank: spawn.rank,
             command,
-            env: &env,
+            env: command::c_strings(&spawn.env),
             stdin: spawn.stdin,
-            null: null.as_fd(),
-            descriptors: &descriptors,
+            null,
+            descriptors: self.descriptors,
         };
-        Task::spawn(&reactor.poller, &spec).map_err(|error| error.into_parts(&descriptors))
+        NewTask::begin(spec).map_err(|error| error.into_parts(&self.descriptors))
     }
 
     fn null(&mut self) -> io::Result<Rc<OwnedFd>> {
@@ -238,6 +266,7 @@ mod tests {
         tasks.read_output(&mut reactor, false);
         let spawn = Spawn { job: echo().into(), rank: RANK, env: vec![], stdin: false };
         tasks.spawn(&mut reactor, &spawn);
+        assert!(tasks.finish_spawn(&mut reactor));
         // Its PMI connection ends with it, behind all that it wrote.
         assert_eq!(ready_parts(&mut reactor), [TaskPart::Pmi]);
         tasks.read_output(&mut reactor, true);
@@ -251,6 +280,7 @@ mod tests {
         let mut tasks = Tasks::new(AgentId(1), DescriptorLimit { before: 64, now: 64 });
         let spawn = Spawn { job: echo().into(), rank: RANK, env: vec![], stdin: false };
         tasks.spawn(&mut reactor, &spawn);
+        assert!(tasks.finish_spawn(&mut reactor));
         while reactor.next_input().is_some() {}
         wait_for_its_end(&mut tasks);
         tasks.read_output(&mut reactor, false);

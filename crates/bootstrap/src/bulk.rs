@@ -80,8 +80,7 @@ fn spawn_agent(program: &OsStr, index: usize) -> Result<Pid, BulkError> {
     );
     spec.fds = [Some(null.as_fd()), None, None];
     spec.parent_death_signal = Some(Signal::TERM);
-    let child = os::spawn(&spec).map_err(|source| BulkError::Spawn { index, source })?;
-    Ok(child.pid)
+    os::spawn(&spec).map_err(|source| BulkError::Spawn { index, source })
 }
 
 fn wait_for_all(signals: &SignalFd, agents: &mut Vec<Pid>) -> io::Result<ExitStatus> {

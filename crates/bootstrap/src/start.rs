@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use os::stream::{self, Pipe, WriteOutcome};
-use os::{Child, ResolveError, Signal, SpawnError, SpawnSpec};
+use os::{Pid, ResolveError, Signal, SpawnError, SpawnSpec};
 
 use crate::Command;
 
@@ -20,7 +20,7 @@ use crate::Command;
 #[derive(Debug)]
 pub struct Helper {
     /// The process. Its end is a sign that the agent has ended too.
-    pub child: Child,
+    pub pid: Pid,
     /// Keep it open as long as the agent shall live; `None` for bulk bootstrappers.
     pub stdin: Option<OwnedFd>,
     /// What is to be written to `stdin` yet, once there is room; nearly always nothing.
@@ -83,9 +83,9 @@ pub fn start(command: &Command, descriptors_max: Option<u64>) -> Result<Helper, 
     spec.new_session = true;
     spec.descriptors_max = descriptors_max;
     spec.parent_death_signal = Some(Signal::TERM); // a local agent then ends in good order
-    let child = os::spawn(&spec).map_err(|source| StartError::Spawn { program: name(), source })?;
+    let pid = os::spawn(&spec).map_err(|source| StartError::Spawn { program: name(), source })?;
     let mut helper = Helper {
-        child,
+        pid,
         stdin: pipes.to_stdin,
         unsent: command.stdin.clone().unwrap_or_default(),
         stderr: pipes.stderr.read,

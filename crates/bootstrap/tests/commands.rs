@@ -15,7 +15,7 @@ use bootstrap::{
     quote, start,
 };
 use os::net::Listener;
-use os::process::{ExitStatus, try_wait};
+use os::process::{ExitStatus, pidfd, try_wait};
 use os::stream::ReadOutcome;
 use os::{Interest, Poller};
 
@@ -66,9 +66,9 @@ fn a_helper_has_a_session_of_its_own_and_keeps_its_standard_input() {
     let script = "read -r line < /proc/self/stat; set -- $line; exec >&2; echo $1 $6; cat";
     let agent = program(dir.path(), "agent", script);
     let mut helper = run(&Bootstrapper::Local, &agent, b"\x01");
-    let pid = helper.child.pid;
+    let pid = helper.pid;
     wait_readable(helper.stderr.as_fd());
-    assert_eq!(try_wait(&helper.child.pidfd).unwrap(), None);
+    assert_eq!(try_wait(pidfd(helper.pid).unwrap()).unwrap(), None);
     drop(helper.stdin.take());
     assert_eq!(read_to_end(&helper.stderr), format!("{pid} {pid}\nCONVOKE-BOOT-1 01\n"));
     wait(&helper);
@@ -188,8 +188,9 @@ fn read_to_end(fd: &OwnedFd) -> String {
 }
 
 fn wait(helper: &Helper) -> ExitStatus {
-    wait_readable(helper.child.pidfd.as_fd());
-    try_wait(&helper.child.pidfd).unwrap().expect("the helper has ended")
+    let pidfd = pidfd(helper.pid).unwrap();
+    wait_readable(pidfd.as_fd());
+    try_wait(&pidfd).unwrap().expect("the helper has ended")
 }
 
 fn wait_readable(fd: std::os::fd::BorrowedFd<'_>) {

@@ -48,13 +48,14 @@ impl SpawnCost {
 fn run_once(program: &CString) -> io::Result<SpawnCost> {
     let clock = Clock::new();
     let spec = SpawnSpec::new(program, vec![program], Vec::new());
-    let child = os::spawn(&spec).map_err(io::Error::other)?;
+    let pid = os::spawn(&spec).map_err(io::Error::other)?;
     let spawned = clock.now();
     let mut poller = Poller::new()?;
-    poller.add(&child.pidfd, 0, Interest::READ).map_err(io::Error::other)?;
+    let pidfd = os::process::pidfd(pid)?;
+    poller.add(&pidfd, 0, Interest::READ).map_err(io::Error::other)?;
     poller.wait(Some(ENDS_WITHIN), &mut Vec::new())?;
     let ended = clock.now();
-    match os::process::try_wait(&child.pidfd)? {
+    match os::process::try_wait(&pidfd)? {
         Some(status) if status.success() => {
             Ok(SpawnCost { spawn_us: us(spawned), exec_us: us(ended - spawned) })
         }

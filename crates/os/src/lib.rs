@@ -23,5 +23,5 @@ pub use poller::{Interest, Poller, Ready};
 pub use process::{ExitStatus, Pid};
 pub use signal::Signal;
 pub use signals::SignalFd;
-pub use spawn::{Child, SpawnError, SpawnSpec, spawn};
+pub use spawn::{SpawnError, SpawnSpec, Spawning, spawn};
 pub use which::{ResolveError, which};

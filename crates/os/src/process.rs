@@ -6,8 +6,10 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
+
+use rustix::process::PidfdFlags;
 
 use crate::{Clock, Signal, signals};
 
@@ -70,6 +72,15 @@ pub enum Reaped {
     NoChildren,
 }
 
+/// A descriptor for a child that was not reaped: readable when it has ended.
+///
+/// # Errors
+/// When it is no child, or descriptors have run out.
+pub fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
+    let pid = rustix::process::Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
+}
+
 /// Takes the status of a child if it has ended. Once.
 ///
 /// # Errors
@@ -111,6 +122,12 @@ pub fn reap_any() -> io::Result<Reaped> {
 pub fn has_children() -> bool {
     let looked = wait_for(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT);
     !looked.is_err_and(|error| error.raw_os_error() == Some(libc::ECHILD))
+}
+
+/// Whether a child has ended, reaped or not.
+pub(crate) fn has_ended(pid: Pid) -> bool {
+    let looked = wait_for(libc::P_PID, pid.cast_unsigned(), libc::WEXITED | libc::WNOWAIT);
+    !matches!(looked, Ok(None))
 }
 
 /// Sends `signal` to one process. The number must be known to be in use: of a child not reaped.

@@ -4,6 +4,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Pid, Signal};
 
@@ -102,9 +104,38 @@ pub fn raise(signal: Signal) {
 }
 
 pub(crate) fn set_disposition(signal: Signal, disposition: libc::sighandler_t) {
+    CHANGED.fetch_or(bit(signal.0), Ordering::Relaxed);
     // SAFETY: both dispositions used here are constants, not handlers.
     unsafe { libc::signal(signal.0, disposition) };
 }
+
+/// The signals that may have another than their default action, a bit for each number from 1 on:
+/// those that had it when this was asked first, and those that were changed here.
+pub(crate) fn changed() -> u64 {
+    let found = || (1..=64).filter(|number| !is_default(*number)).fold(0, |set, n| set | bit(n));
+    FOUND.get_or_init(found) | CHANGED.load(Ordering::Relaxed)
+}
+
+static FOUND: OnceLock<u64> = OnceLock::new();
+static CHANGED: AtomicU64 = AtomicU64::new(0);
+
+fn bit(number: i32) -> u64 {
+    1 << (number - 1)
+}
+
+/// Not through the C library, which tells nothing of the signals that it keeps to itself.
+fn is_default(number: i32) -> bool {
+    // The kernel's own struct is no larger than this, and begins with the handler.
+    let mut action = [0_u64; 8];
+    let old = action.as_mut_ptr();
+    let none = ptr::null::<u64>();
+    // SAFETY: without a new action the call only tells.
+    let told = unsafe { libc::syscall(libc::SYS_rt_sigaction, number, none, old, SET_BYTES) };
+    told == 0 && action[0] == 0
+}
+
+/// The kernel's set of signals.
+const SET_BYTES: usize = size_of::<u64>();
 
 pub(crate) fn set_of(signals: &[Signal]) -> libc::sigset_t {
     // SAFETY: zeroed is a valid sigset_t. Invalid numbers are refused and stay out.

@@ -1,29 +1,41 @@
-//! Creates one OS process without copying the address space.
+//! Creates OS processes without copying the address space, and without waiting for one before the
+//! next is begun.
 //!
-//! `clone(CLONE_VM | CLONE_VFORK)` onto a small stack of its own: the child borrows our memory
-//! until its `execve`, and we sleep until then. So the price does not grow with our heap, where
-//! `fork` pays for every page table (32 ms at 512 MiB). `posix_spawn` does the same but can set
-//! no parent-death signal.
+//! `clone(CLONE_VM)` onto a small stack of its own: the child borrows our memory until its `execve`.
+//! So the price does not grow with our heap, where `fork` pays for every page table (32 ms at
+//! 512 MiB). `posix_spawn` does the same but can set no parent-death signal, and has its caller
+//! sleep until the program runs (`CLONE_VFORK`). We go on, with a processor more than one: the
+//! kernel clears a number in our memory when the child gives it back (`set_tid_address`).
 //!
-//! The child part is one function that allocates nothing, takes no lock and makes only system
-//! calls. It reports a failed step through a struct on our stack, which it shares.
+//! The child part ([`child`]) allocates nothing, takes no lock and makes only system calls, past the
+//! C library, whose `errno` would be ours. It reports a failed step through a struct that it shares
+//! with us.
 //!
 //! All signals are blocked around the clone: a handler that ran in the child would run in our
 //! memory.
 #![expect(unsafe_code, reason = "raw clone: the child shares our memory until its execve")]
 
-use std::cell::OnceCell;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::cell::Cell;
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::PathBuf;
 use std::ptr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use crate::{Pid, Signal};
+use rustix::io::Errno;
+use rustix::thread::{Timespec, futex};
 
+use crate::{Pid, Signal, process, signals};
+
+mod child;
 mod seats;
+mod stack;
 
+use child::Step;
 use seats::Seated;
+use stack::ChildStack;
 
 /// What to start and how. Everything the child does not need is absent by default.
 #[derive(Debug)]
@@ -37,8 +49,8 @@ pub struct SpawnSpec<'a> {
     pub env: Vec<&'a CStr>,
     /// The working directory; `None` is ours.
     pub dir: Option<&'a CStr>,
-    /// Standard input, output and error; `None` is ours. Of other descriptors that we have inherited the child gets
-    /// those below 64.
+    /// Standard input, output and error; `None` is ours. Of other descriptors that we have
+    /// inherited the child gets those below 64.
     pub fds: [Option<BorrowedFd<'a>>; 3],
     /// More descriptors, with the numbers that the child sees. Numbers must differ.
     pub extra_fds: Vec<(BorrowedFd<'a>, RawFd)>,
@@ -69,15 +81,6 @@ impl<'a> SpawnSpec<'a> {
             descriptors_max: None,
         }
     }
-}
-
-/// A process we started. Dropping it neither kills nor reaps the process.
-#[derive(Debug)]
-pub struct Child {
-    /// Its number, valid until it is reaped.
-    pub pid: Pid,
-    /// Readable when it has ended.
-    pub pidfd: OwnedFd,
 }
 
 /// The step that failed; the child is gone and reaped.
@@ -116,86 +119,167 @@ pub enum SpawnError {
 ///
 /// # Errors
 /// The first step that failed, after the child has been reaped.
-pub fn spawn(spec: &SpawnSpec<'_>) -> Result<Child, SpawnError> {
-    let argv = pointers(&spec.argv);
-    let script_argv = script_pointers(spec);
-    let env = pointers(&spec.env);
-    let mut moves = moves(spec);
-    let seated = Seated::new(&mut moves);
-    let mut plan = Plan {
-        program: spec.program.as_ptr(),
-        argv: argv.as_ptr(),
-        script_argv: script_argv.as_ptr(),
-        env: env.as_ptr(),
-        dir: spec.dir.map_or(ptr::null(), CStr::as_ptr),
-        moves: moves.as_mut_ptr(),
-        n_moves: moves.len(),
-        table_end: seated.as_ref().map(Seated::table_end),
-        first_free_fd: moves.iter().map(|m| m.target).max().unwrap_or(2).max(2) + 1,
-        new_session: spec.new_session,
-        process_group: spec.process_group,
-        death_signal: spec.parent_death_signal.map_or(0, |signal| signal.0),
-        descriptors_max: spec.descriptors_max.unwrap_or(u64::MAX),
-        // SAFETY: getpid has no preconditions.
-        parent: unsafe { libc::getpid() },
-        failed: Step::None,
-        errno: 0,
-    };
-    let child = clone_child(&mut plan).map_err(SpawnError::Clone)?;
-    // SAFETY: `plan` is alive. A volatile read, since the child wrote these behind our back.
-    let (failed, errno) = unsafe {
-        (ptr::read_volatile(&raw const plan.failed), ptr::read_volatile(&raw const plan.errno))
-    };
-    let source = io::Error::from_raw_os_error(errno);
-    let error = match failed {
-        Step::None => return Ok(child),
-        Step::Session => SpawnError::Session(source),
-        Step::Descriptors => SpawnError::Descriptors(source),
-        Step::Directory => {
-            SpawnError::Directory { path: path_of(spec.dir.unwrap_or_default()), source }
+pub fn spawn(spec: &SpawnSpec<'_>) -> Result<Pid, SpawnError> {
+    // SAFETY: waited for while `spec` is borrowed.
+    unsafe { Running::begin(spec) }.and_then(Running::wait)
+}
+
+/// A process that is being created, and what it is created from. Dropping it waits.
+#[derive(Debug)]
+pub struct Spawning<T> {
+    running: Result<Running, SpawnError>,
+    /// Behind `running`, which is dropped first: the child reads it.
+    item: Box<T>,
+}
+
+impl<T: 'static> Spawning<T> {
+    /// Begins to create what `spec` makes of `item`, and does not wait until its program runs. Do
+    /// not reap children before [`Spawning::wait`].
+    pub fn begin(item: T, spec: impl FnOnce(&T) -> SpawnSpec<'_>) -> Spawning<T> {
+        let item = Box::new(item);
+        // SAFETY: we keep the item at its place until the child has been waited for, and whoever
+        // forgets us forgets the item with all that it owns.
+        let running = unsafe { Running::begin(&spec(&item)) };
+        Spawning { running, item }
+    }
+
+    /// What it is created from.
+    pub fn item(&self) -> &T {
+        &self.item
+    }
+
+    /// Waits until the program runs, and gives the item back. An error is the first step
+    /// that failed, after the child has been reaped.
+    pub fn wait(self) -> (T, Result<Pid, SpawnError>) {
+        let pid = self.running.and_then(Running::wait);
+        (*self.item, pid)
+    }
+}
+
+/// A child that may still run in our memory.
+#[derive(Debug)]
+struct Running {
+    pid: Pid,
+    plan: Rc<Plan>,
+    /// Held until the child has what sits there.
+    _seated: Option<Seated>,
+    stack: Option<ChildStack>,
+}
+
+impl Running {
+    /// # Safety
+    /// All that `spec` borrows must stay as it is, its descriptors open, until this has been waited
+    /// for.
+    unsafe fn begin(spec: &SpawnSpec<'_>) -> Result<Running, SpawnError> {
+        let moves = moves(spec);
+        let seated = Seated::new(&moves);
+        let stack = ChildStack::take().map_err(SpawnError::Clone)?;
+        let plan = Rc::new(Plan::new(spec, moves, seated.as_ref().map(Seated::table_end)));
+        let pid = clone_child(&plan, &stack).map_err(SpawnError::Clone)?;
+        Ok(Running { pid, plan, _seated: seated, stack: Some(stack) })
+    }
+
+    fn wait(mut self) -> Result<Pid, SpawnError> {
+        self.wait_for_memory();
+        let source = || io::Error::from_raw_os_error(self.plan.errno.load(Ordering::Relaxed));
+        let error = match Step::from_number(self.plan.failed.load(Ordering::Relaxed)) {
+            None => return Ok(self.pid),
+            Some(Step::Session) => SpawnError::Session(source()),
+            Some(Step::Descriptors) => SpawnError::Descriptors(source()),
+            Some(Step::Directory) => {
+                // SAFETY: whoever began this keeps what the spec borrows until now.
+                let path = unsafe { path_of(self.plan.dir) };
+                SpawnError::Directory { path, source: source() }
+            }
+            Some(Step::Exec) => {
+                // SAFETY: as above.
+                let program = unsafe { path_of(self.plan.program) };
+                SpawnError::Exec { program, source: source() }
+            }
+        };
+        reap(self.pid);
+        Err(error)
+    }
+
+    /// Returns when the child has executed its program or ended.
+    fn wait_for_memory(&mut self) {
+        while self.plan.borrows.load(Ordering::Acquire) != 0 {
+            let checked = Some(&KILLED_CHECKED);
+            let woken = futex::wait(&self.plan.borrows, futex::Flags::empty(), BORROWS, checked);
+            if woken == Err(Errno::TIMEDOUT) && process::has_ended(self.pid) {
+                break;
+            }
         }
-        Step::Exec => SpawnError::Exec { program: path_of(spec.program), source },
-    };
-    reap(child.pid);
-    Err(error)
+        self.stack.take().into_iter().for_each(ChildStack::give_back);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.wait_for_memory();
+    }
 }
 
 /// Everything the child part needs, prepared so that it need not allocate.
+#[derive(Debug)]
 struct Plan {
     program: *const c_char,
-    argv: *const *const c_char,
-    script_argv: *const *const c_char,
-    env: *const *const c_char,
-    dir: *const c_char,
-    moves: *mut Move,
-    n_moves: usize,
+    argv: Vec<*const c_char>,
+    script_argv: Vec<*const c_char>,
+    env: Vec<*const c_char>,
+    dir: *const c_char, // null: ours
+    moves: Vec<Move>,
     /// The child starts in our table of descriptors, and needs nothing from this number on; `None`
     /// starts in a copy.
     table_end: Option<RawFd>,
     first_free_fd: RawFd,
     new_session: bool,
     process_group: bool,
-    death_signal: c_int,
+    death_signal: c_int, // 0: none
+    /// One bit for each signal that does not have its default action here.
+    changed_signals: u64,
     descriptors_max: u64, // u64::MAX leaves the limit alone
     parent: Pid,
-    failed: Step,
-    errno: c_int,
+    /// [`BORROWS`] until the kernel clears it.
+    borrows: AtomicU32,
+    failed: AtomicI32, // a step's number
+    errno: AtomicI32,
 }
 
+const BORROWS: u32 = 1;
+
+/// A child that was killed before it could ask for the number to be cleared is noticed after that.
+const KILLED_CHECKED: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
 /// One descriptor and the number it gets.
+#[derive(Debug)]
 struct Move {
-    source: RawFd,
+    source: Cell<RawFd>, // the child part's, once it runs
     target: RawFd,
 }
 
-#[derive(Clone, Copy)]
-#[repr(u8)]
-enum Step {
-    None,
-    Session,
-    Descriptors,
-    Directory,
-    Exec,
+impl Plan {
+    fn new(spec: &SpawnSpec<'_>, moves: Vec<Move>, table_end: Option<RawFd>) -> Plan {
+        Plan {
+            program: spec.program.as_ptr(),
+            argv: pointers(&spec.argv),
+            script_argv: script_pointers(spec),
+            env: pointers(&spec.env),
+            dir: spec.dir.map_or(ptr::null(), CStr::as_ptr),
+            first_free_fd: moves.iter().map(|m| m.target).max().unwrap_or(2).max(2) + 1,
+            moves,
+            table_end,
+            new_session: spec.new_session,
+            process_group: spec.process_group,
+            death_signal: spec.parent_death_signal.map_or(0, |signal| signal.0),
+            changed_signals: signals::changed(),
+            descriptors_max: spec.descriptors_max.unwrap_or(u64::MAX),
+            parent: rustix::process::getpid().as_raw_nonzero().get(),
+            borrows: AtomicU32::new(BORROWS),
+            failed: AtomicI32::new(0),
+            errno: AtomicI32::new(0),
+        }
+    }
 }
 
 fn pointers(strings: &[&CStr]) -> Vec<*const c_char> {
@@ -217,11 +301,18 @@ const SHELL: &CStr = c"/bin/sh";
 fn moves(spec: &SpawnSpec<'_>) -> Vec<Move> {
     let standard = (0..).zip(&spec.fds).filter_map(|(target, fd)| Some((fd.as_ref()?, target)));
     let extra = spec.extra_fds.iter().map(|(fd, target)| (fd, *target));
-    standard.chain(extra).map(|(fd, target)| Move { source: fd.as_raw_fd(), target }).collect()
+    standard
+        .chain(extra)
+        .map(|(fd, target)| Move { source: Cell::new(fd.as_raw_fd()), target })
+        .collect()
 }
 
-fn path_of(path: &CStr) -> PathBuf {
+/// # Safety
+/// `path` is of a spec that is still borrowed.
+unsafe fn path_of(path: *const c_char) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
+    // SAFETY: the caller's.
+    let path = unsafe { CStr::from_ptr(path) };
     std::ffi::OsString::from_vec(CString::from(path).into_bytes()).into()
 }
 
@@ -232,33 +323,17 @@ fn reap(pid: Pid) {
     {}
 }
 
-/// Clones with all signals blocked; returns when the child has executed or ended.
-fn clone_child(plan: &mut Plan) -> io::Result<Child> {
-    STACK.with(|cell| {
-        let stack = match cell.get() {
-            Some(stack) => stack,
-            None => cell.get_or_init({
-                let stack = ChildStack::new()?;
-                || stack
-            }),
-        };
-        let mut pidfd: c_int = -1;
-        let table = if plan.table_end.is_some() { libc::CLONE_FILES } else { 0 };
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | table;
-        let mask = block_all_signals();
-        // SAFETY: the stack is ours alone until the child is done with it, since CLONE_VFORK
-        // suspends us; `plan` outlives that too. `pidfd` is where the kernel puts the descriptor.
-        let pid = unsafe {
-            libc::clone(child_main, stack.top(), flags, ptr::from_mut(plan).cast(), &raw mut pidfd)
-        };
-        let error = io::Error::last_os_error();
-        restore_signals(&mask);
-        if pid == -1 {
-            return Err(error);
-        }
-        // SAFETY: the kernel made this descriptor for us, and nobody else knows it.
-        Ok(Child { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
-    })
+/// Clones with all signals blocked.
+fn clone_child(plan: &Rc<Plan>, stack: &ChildStack) -> io::Result<Pid> {
+    let table = if plan.table_end.is_some() { libc::CLONE_FILES } else { 0 };
+    let flags = libc::CLONE_VM | libc::SIGCHLD | table;
+    let plan = Rc::as_ptr(plan).cast_mut().cast();
+    let mask = block_all_signals();
+    // SAFETY: whoever drops the stack or the plan waits until the child is done with both.
+    let pid = unsafe { libc::clone(child::main, stack.top(), flags, plan) };
+    let error = io::Error::last_os_error();
+    restore_signals(&mask);
+    if pid == -1 { Err(error) } else { Ok(pid) }
 }
 
 fn block_all_signals() -> libc::sigset_t {
@@ -275,220 +350,4 @@ fn block_all_signals() -> libc::sigset_t {
 fn restore_signals(mask: &libc::sigset_t) {
     // SAFETY: `mask` came from pthread_sigmask.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut()) };
-}
-
-/// The child part, from the clone to the execve, in memory that it shares with us.
-extern "C" fn child_main(plan: *mut c_void) -> c_int {
-    let plan = plan.cast::<Plan>();
-    // SAFETY: the parent is suspended and keeps `plan` alive; only system calls are made.
-    unsafe {
-        let failed = if own_descriptors(&*plan) == -1 {
-            Step::Descriptors
-        } else if set_up_session(&*plan) == -1 {
-            Step::Session
-        } else if set_up_descriptors(&*plan) == -1 || limit_descriptors(&*plan) == -1 {
-            Step::Descriptors
-        } else if !(*plan).dir.is_null() && libc::chdir((*plan).dir) == -1 {
-            Step::Directory
-        } else {
-            execute(&*plan);
-            Step::Exec
-        };
-        ptr::write_volatile(&raw mut (*plan).errno, *libc::__errno_location());
-        ptr::write_volatile(&raw mut (*plan).failed, failed);
-        libc::_exit(127)
-    }
-}
-
-/// Comes first, since until then what is done to a descriptor is done to ours.
-///
-/// # Safety
-/// Only for the child part.
-unsafe fn own_descriptors(plan: &Plan) -> c_int {
-    let Some(end) = plan.table_end else { return 0 };
-    // SAFETY: all that the child gets is below the end.
-    unsafe { seats::part_from_table(end.cast_unsigned(), c_uint::MAX) }
-}
-
-/// # Safety
-/// Only for the child part.
-unsafe fn set_up_session(plan: &Plan) -> c_int {
-    // SAFETY: system calls with valid arguments.
-    unsafe {
-        reset_dispositions();
-        if plan.new_session && libc::setsid() == -1 {
-            return -1;
-        }
-        if plan.process_group && !plan.new_session && libc::setpgid(0, 0) == -1 {
-            return -1;
-        }
-        if plan.death_signal != 0 {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, plan.death_signal as libc::c_ulong) == -1 {
-                return -1;
-            }
-            // The parent may have died before the call, and then no signal would ever come.
-            if libc::getppid() != plan.parent {
-                libc::_exit(127);
-            }
-        }
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut())
-    }
-}
-
-/// Gives every signal its default action: an ignored one would stay ignored beyond execve, and a
-/// handler would run in the parent's memory once signals are unblocked.
-///
-/// # Safety
-/// Only for the child part.
-unsafe fn reset_dispositions() {
-    /// The kernel's own struct, which is no larger than this; all zero is the default action.
-    const DEFAULT: [u64; 8] = [0; 8];
-    const SET_BYTES: usize = 8;
-    for signal in 1..=64 {
-        let no_old = ptr::null_mut::<c_void>();
-        // SAFETY: a system call that reads DEFAULT. Not through libc, which refuses the signals
-        // that it keeps to itself. SIGKILL and SIGSTOP are refused, harmlessly.
-        unsafe {
-            libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT.as_ptr(), no_old, SET_BYTES);
-        }
-    }
-}
-
-/// Moves sources out of the way of targets first, then puts each in its place.
-///
-/// # Safety
-/// Only for the child part.
-unsafe fn set_up_descriptors(plan: &Plan) -> c_int {
-    // SAFETY: the parent made `n_moves` moves and is suspended.
-    let moves = unsafe { std::slice::from_raw_parts_mut(plan.moves, plan.n_moves) };
-    for index in 0..moves.len() {
-        let Move { source, target } = moves[index];
-        if source != target && moves.iter().any(|other| other.target == source) {
-            // SAFETY: a system call.
-            let moved = unsafe { libc::fcntl(source, libc::F_DUPFD_CLOEXEC, plan.first_free_fd) };
-            if moved == -1 {
-                return -1;
-            }
-            moves[index].source = moved;
-        }
-    }
-    for Move { source, target } in moves.iter() {
-        // SAFETY: system calls. The copy that dup2 makes is not close-on-exec.
-        let done = unsafe {
-            if source == target {
-                libc::fcntl(*source, libc::F_SETFD, 0)
-            } else {
-                libc::dup2(*source, *target)
-            }
-        };
-        if done == -1 {
-            return -1;
-        }
-    }
-    // SAFETY: every source has been put in its place, and all places are below.
-    unsafe { seats::close_from(plan.first_free_fd.max(seats::SMALL)) };
-    0
-}
-
-/// Lowers the soft limit only, so that the child may raise it again.
-///
-/// # Safety
-/// Only for the child part.
-unsafe fn limit_descriptors(plan: &Plan) -> c_int {
-    if plan.descriptors_max == u64::MAX {
-        return 0;
-    }
-    // SAFETY: system calls with valid pointers. Limits are a process's own even in shared memory.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == -1 {
-            return -1;
-        }
-        limit.rlim_cur = plan.descriptors_max.min(limit.rlim_max);
-        libc::setrlimit(libc::RLIMIT_NOFILE, &limit)
-    }
-}
-
-/// Returns only when the program could not be executed, with errno set.
-///
-/// # Safety
-/// Only for the child part.
-unsafe fn execute(plan: &Plan) {
-    // SAFETY: all arrays end in null and live in the suspended parent.
-    unsafe {
-        libc::execve(plan.program, plan.argv, plan.env);
-        if *libc::__errno_location() != libc::ENOEXEC {
-            return;
-        }
-        if is_text(plan.program) {
-            libc::execve(SHELL.as_ptr(), plan.script_argv, plan.env);
-        } else {
-            *libc::__errno_location() = libc::ENOEXEC;
-        }
-    }
-}
-
-/// Whether a file may be a script: a program for another machine is not, and `sh` would run what
-/// it takes for commands there. Like shells, looks for a zero byte at the front.
-///
-/// # Safety
-/// Only for the child part, with a string that lives in the suspended parent.
-unsafe fn is_text(path: *const c_char) -> bool {
-    let mut front = [0_u8; 80];
-    // SAFETY: system calls with valid pointers. A descriptor that stays open is close-on-exec.
-    let bytes = unsafe {
-        let fd = libc::open(path, libc::O_RDONLY | libc::O_CLOEXEC);
-        libc::read(fd, front.as_mut_ptr().cast(), front.len())
-    };
-    // What may be executed and not read is left to the shell to complain about.
-    usize::try_from(bytes).map_or(true, |bytes| !front[..bytes].contains(&0))
-}
-
-thread_local! {
-    /// One for each thread, so that tests may spawn from several.
-    static STACK: OnceCell<ChildStack> = const { OnceCell::new() };
-}
-
-/// The memory that the child part runs on, with a page below it that faults.
-struct ChildStack {
-    base: *mut c_void,
-}
-
-/// The child part is shallow; an unoptimised build needs some 2 KiB.
-const STACK_BYTES: usize = 64 * 1024;
-const GUARD_BYTES: usize = 64 * 1024; // at least a page on every architecture
-
-impl ChildStack {
-    fn new() -> io::Result<ChildStack> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
-        // SAFETY: a new mapping at an address of the kernel's choice, then its protection.
-        unsafe {
-            let bytes = GUARD_BYTES + STACK_BYTES;
-            let base = libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0);
-            if base == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            let stack = ChildStack { base };
-            let usable = base.byte_add(GUARD_BYTES);
-            if libc::mprotect(usable, STACK_BYTES, libc::PROT_READ | libc::PROT_WRITE) == -1 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(stack)
-        }
-    }
-
-    /// Stacks grow down on every architecture that we run on.
-    fn top(&self) -> *mut c_void {
-        // SAFETY: one past the end of the mapping, aligned to a page.
-        unsafe { self.base.byte_add(GUARD_BYTES + STACK_BYTES) }
-    }
-}
-
-impl Drop for ChildStack {
-    fn drop(&mut self) {
-        // SAFETY: we made this mapping, and no child runs on it.
-        unsafe { libc::munmap(self.base, GUARD_BYTES + STACK_BYTES) };
-    }
 }

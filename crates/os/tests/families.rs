@@ -2,12 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::ffi::CString;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use os::process::{ExitStatus, kill, kill_pidfd, try_wait, try_wait_stopped};
+use os::process::{ExitStatus, kill, kill_pidfd, pidfd, try_wait, try_wait_stopped};
 use os::stream::{Pipe, ReadOutcome, pipe};
-use os::{Child, Clock, Interest, Pid, Poller, Signal, SpawnSpec, spawn};
+use os::{Clock, Interest, Pid, Poller, Signal, SpawnSpec, spawn};
 
 const BOUND: Duration = Duration::from_secs(20);
 
@@ -23,7 +23,7 @@ fn a_child_with_a_death_signal_dies_with_its_parent() {
     let mut fixture = Fixture::start("fenced");
     fixture.expect("pid");
     fixture.expect("pid");
-    kill_pidfd(&fixture.child.pidfd, Signal::KILL).unwrap();
+    kill_pidfd(&fixture.pidfd, Signal::KILL).unwrap();
     fixture.end();
 }
 
@@ -113,7 +113,7 @@ impl Kept {
         for _task in 0..3 {
             inner.expect("pid");
         }
-        assert_eq!(keeper, inner.child.pid);
+        assert_eq!(keeper, inner.pid);
         Kept { inner, keeper, agent }
     }
 
@@ -128,7 +128,8 @@ impl Kept {
 
 /// A running fixture program. All of its family holds its standard output.
 struct Fixture {
-    child: Child,
+    pid: Pid,
+    pidfd: OwnedFd,
     stdin: Pipe,
     stdout: Pipe,
     lines: Vec<String>,
@@ -144,10 +145,11 @@ impl Fixture {
         let out = Some(stdout.write.as_fd());
         spec.fds = [Some(stdin.read.as_fd()), out, out];
         spec.process_group = true;
-        let child = spawn(&spec).unwrap();
+        let pid = spawn(&spec).unwrap();
+        let pidfd = pidfd(pid).unwrap();
         let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
         let stdout = Pipe { read: stdout.read, write: null.into() };
-        Fixture { child, stdin, stdout, lines: Vec::new(), partial: Vec::new() }
+        Fixture { pid, pidfd, stdin, stdout, lines: Vec::new(), partial: Vec::new() }
     }
 
     /// Reads until a line that starts with `word`, and returns its number.
@@ -185,15 +187,15 @@ impl Fixture {
     /// Waits until the whole family is gone.
     fn end(mut self) -> ExitStatus {
         while self.read_more() {}
-        wait_readable(self.child.pidfd.as_fd());
-        try_wait(&self.child.pidfd).unwrap().expect("the fixture has ended")
+        wait_readable(self.pidfd.as_fd());
+        try_wait(&self.pidfd).unwrap().expect("the fixture has ended")
     }
 
     /// Waits until the program itself has stopped. No descriptor tells of that.
     fn stop(&self) -> Signal {
         let clock = Clock::new();
         loop {
-            if let Some(signal) = try_wait_stopped(&self.child.pidfd).unwrap() {
+            if let Some(signal) = try_wait_stopped(&self.pidfd).unwrap() {
                 return signal;
             }
             assert!(u128::from(clock.now()) < BOUND.as_nanos(), "the program did not stop");

@@ -1,13 +1,14 @@
 //! `os::spawn` on real programs.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
-use os::process::{ExitStatus, try_wait};
+use os::process::{ExitStatus, pidfd, try_wait};
 use os::stream::{Pipe, ReadOutcome, pipe};
-use os::{Child, Interest, Poller, Signal, SpawnError, SpawnSpec, spawn};
+use os::{Interest, Pid, Poller, Signal, SpawnError, SpawnSpec, Spawning, spawn};
 
 #[test]
 fn a_program_gets_its_arguments_environment_and_directory() {
@@ -57,9 +58,9 @@ fn swap_places() {
     for (index, pipe) in pipes.iter().enumerate() {
         spec.extra_fds.push((pipe.write.as_fd(), numbers[(index + 1) % 3]));
     }
-    let child = spawn(&spec).unwrap();
+    let pid = spawn(&spec).unwrap();
     drop(spec);
-    assert_eq!(wait(&child), ExitStatus::Exited(0));
+    assert_eq!(wait(pid), ExitStatus::Exited(0));
     for (index, Pipe { read, write }) in pipes.into_iter().enumerate() {
         drop(write);
         assert_eq!(read_all(&read), format!("{index}\n"));
@@ -72,9 +73,9 @@ fn standard_descriptors_may_be_each_others_sources() {
     let mut spec = shell(c"echo out; echo err >&2", &[]);
     spec.fds = [None, Some(out.write.as_fd()), Some(out.write.as_fd())];
     spec.extra_fds = vec![(out.write.as_fd(), out.write.as_raw_fd())];
-    let child = spawn(&spec).unwrap();
+    let pid = spawn(&spec).unwrap();
     drop(spec);
-    assert_eq!(wait(&child), ExitStatus::Exited(0));
+    assert_eq!(wait(pid), ExitStatus::Exited(0));
     drop(out.write);
     assert_eq!(read_all(&out.read), "out\nerr\n");
 }
@@ -124,8 +125,8 @@ fn each_failed_step_is_told_apart_with_its_cause() {
 
     spec.extra_fds.push((std::io::stderr().as_fd(), 1 << 30));
     let _stderr = std::io::stderr();
-    let error = spawn(&SpawnSpec::new(c"/bin/true", vec![c"true"], vec![]));
-    wait(&error.unwrap());
+    let pid = spawn(&SpawnSpec::new(c"/bin/true", vec![c"true"], vec![]));
+    wait(pid.unwrap());
 }
 
 #[test]
@@ -176,12 +177,71 @@ fn ten_thousand_arguments_and_a_megabyte_of_environment_arrive() {
 
 #[test]
 fn the_status_tells_a_signal_from_an_exit() {
-    let child = spawn(&shell(c"exit 3", &[])).unwrap();
-    assert_eq!(wait(&child), ExitStatus::Exited(3));
-    let child = spawn(&shell(c"kill -SEGV $$", &[])).unwrap();
-    let status = wait(&child);
+    let pid = spawn(&shell(c"exit 3", &[])).unwrap();
+    assert_eq!(wait(pid), ExitStatus::Exited(3));
+    let pid = spawn(&shell(c"kill -SEGV $$", &[])).unwrap();
+    let status = wait(pid);
     assert!(matches!(status, ExitStatus::Signaled { signal: Signal::SEGV, .. }));
     assert_eq!(status.code(), 139);
+}
+
+/// Each of them gets its own descriptors, fails in its own way, and gives its item back.
+#[test]
+fn many_are_created_at_once_and_each_gets_what_is_its_own() {
+    struct Item {
+        pipe: Pipe,
+        text: CString,
+        program: &'static CStr,
+    }
+    fn spec(item: &Item) -> SpawnSpec<'_> {
+        let argv = vec![c"sh", c"-c", c"echo $0", &item.text];
+        let mut spec = SpawnSpec::new(item.program, argv, vec![]);
+        spec.fds[1] = Some(item.pipe.write.as_fd());
+        spec
+    }
+    let _held: Vec<Pipe> = (0..40).map(|_| pipe().unwrap()).collect(); // so that seats are of use
+    for at_once in [1, 2, 3, 7] {
+        let begin = |number: usize| {
+            let program = if number % 5 == 3 { c"/no/such" } else { c"/bin/sh" };
+            let text = CString::new(format!("number {number}")).unwrap();
+            Spawning::begin(Item { pipe: pipe().unwrap(), text, program }, spec)
+        };
+        let mut begun = VecDeque::new();
+        for number in 0..40 {
+            begun.push_back((number, begin(number)));
+            if begun.len() == at_once {
+                check(begun.pop_front().unwrap());
+            }
+        }
+        begun.into_iter().for_each(check);
+    }
+
+    fn check((number, spawning): (usize, Spawning<Item>)) {
+        let (Item { pipe: Pipe { read, write }, text, .. }, result) = spawning.wait();
+        drop(write);
+        let output = read_all(&read);
+        if number % 5 == 3 {
+            let error = result.unwrap_err();
+            assert!(
+                matches!(&error, SpawnError::Exec { source, .. } if errno(source) == libc::ENOENT)
+            );
+            assert_eq!(output, "");
+        } else {
+            assert_eq!(wait(result.unwrap()), ExitStatus::Exited(0));
+            assert_eq!(output, format!("{}\n", text.to_str().unwrap()));
+        }
+    }
+}
+
+#[test]
+fn what_is_dropped_while_it_is_created_runs_all_the_same() {
+    let Pipe { read, write } = pipe().unwrap();
+    drop(Spawning::begin(write, |write| {
+        let mut spec = shell(c"echo runs", &[]);
+        spec.fds[1] = Some(write.as_fd());
+        spec
+    }));
+    assert_eq!(read_all(&read), "runs\n");
 }
 
 /// A fork makes every page of the parent copy-on-write, so that touching it again faults once for
@@ -194,10 +254,10 @@ fn no_spawn_copies_the_address_space() {
     spec.new_session = true;
     spec.parent_death_signal = Some(Signal::KILL);
     let before = minor_faults();
-    let child = spawn(&spec).unwrap();
+    let pid = spawn(&spec).unwrap();
     touch(&mut heap);
     let spawned = minor_faults() - before;
-    wait(&child);
+    wait(pid);
     assert!(spawned < 200, "{spawned} faults after a spawn");
 
     let forked = faults_after_a_fork(&mut heap);
@@ -261,11 +321,11 @@ fn output_of(spec: SpawnSpec<'_>) -> String {
     let null = std::fs::File::open("/dev/null").unwrap();
     let fds = [Some(null.as_fd()), Some(write.as_fd()), None];
     let spec = SpawnSpec { fds, ..spec };
-    let child = spawn(&spec).unwrap();
+    let pid = spawn(&spec).unwrap();
     drop(spec);
     drop(write);
     let text = read_all(&read);
-    assert_eq!(wait(&child), ExitStatus::Exited(0));
+    assert_eq!(wait(pid), ExitStatus::Exited(0));
     text
 }
 
@@ -278,12 +338,13 @@ fn read_all(fd: &OwnedFd) -> String {
     String::from_utf8(text).unwrap()
 }
 
-fn wait(child: &Child) -> ExitStatus {
+fn wait(pid: Pid) -> ExitStatus {
+    let pidfd = pidfd(pid).unwrap();
     let mut poller = Poller::new().unwrap();
-    poller.add(&child.pidfd, 0, Interest::READ).unwrap();
+    poller.add(&pidfd, 0, Interest::READ).unwrap();
     let mut ready = Vec::new();
     poller.wait(Some(std::time::Duration::from_secs(20)), &mut ready).unwrap();
-    try_wait(&child.pidfd).unwrap().expect("the child has ended")
+    try_wait(&pidfd).unwrap().expect("the child has ended")
 }
 
 fn errno(error: &std::io::Error) -> i32 {

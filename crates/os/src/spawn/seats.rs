@@ -4,13 +4,16 @@
 //! with three for each task before, the thousandth task of a host costs twice the first. Instead,
 //! the child starts in our own table and then takes a copy of its low numbers only (`close_range`
 //! with `CLOSE_RANGE_UNSHARE`, Linux 5.9). What the child shall get is held at low numbers
-//! meanwhile: in seats, which are kept for good.
+//! meanwhile: in a row of seats, which are kept for good. There is a row for each child that is
+//! created while another still is.
 
-use std::cell::LazyCell;
-use std::ffi::{c_int, c_uint};
+use std::cell::{Cell, LazyCell};
+use std::ffi::c_uint;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use syscalls::{Errno, Sysno, syscall};
 
 use super::Move;
 
@@ -21,17 +24,22 @@ pub(super) const SMALL: RawFd = 64;
 /// No child of ours gets more descriptors.
 const SEATS: usize = 6;
 
-/// A child's descriptors in their seats, which are cleared at the end: a pipe ends only when nobody
-/// holds it.
+/// Children that are created at once. More get whole copies.
+const ROWS: usize = 2;
+
+/// A child's descriptors in a row of seats, which are cleared at the end: a pipe ends only when
+/// nobody holds it.
+#[derive(Debug)]
 pub(super) struct Seated {
+    row: usize,
     count: usize,
     table_end: RawFd,
 }
 
 impl Seated {
     /// Has the sources sit, where that is of use and the system can do it.
-    pub(super) fn new(moves: &mut [Move]) -> Option<Seated> {
-        let highest = moves.iter().map(|it| it.source).max()?;
+    pub(super) fn new(moves: &[Move]) -> Option<Seated> {
+        let highest = moves.iter().map(|it| it.source.get()).max()?;
         if highest < SMALL || moves.len() > SEATS {
             return None;
         }
@@ -46,18 +54,23 @@ impl Seated {
 
 impl Drop for Seated {
     fn drop(&mut self) {
-        OURS.with(|seats| seats.iter().for_each(|seats| seats.clear(self.count)));
+        OURS.with(|seats| seats.iter().for_each(|seats| seats.clear(self.row, self.count)));
     }
 }
 
 /// Copies of `/dev/null`, where nobody sits.
 struct Seats {
     null: OwnedFd,
+    rows: [Row; ROWS],
+}
+
+struct Row {
+    is_taken: Cell<bool>,
     seats: Vec<OwnedFd>,
 }
 
 thread_local! {
-    /// A set for each thread, so that tests may spawn from several.
+    /// Some for each thread, so that tests may spawn from several.
     static OURS: LazyCell<Option<Seats>> = const { LazyCell::new(Seats::new) };
 }
 
@@ -68,27 +81,35 @@ impl Seats {
             return None;
         }
         let null: OwnedFd = File::open("/dev/null").ok()?.into();
-        let seats: io::Result<_> = (0..SEATS).map(|_| null.try_clone()).collect();
-        Some(Seats { null, seats: seats.ok()? })
+        let row = || {
+            let seats: io::Result<_> = (0..SEATS).map(|_| null.try_clone()).collect();
+            Some(Row { is_taken: Cell::new(false), seats: seats.ok()? })
+        };
+        let rows = [row()?, row()?];
+        Some(Seats { null, rows })
     }
 
-    fn sit(&self, moves: &mut [Move]) -> Option<Seated> {
-        let highest = self.seats.iter().map(AsRawFd::as_raw_fd).max()?;
-        let seated = Seated { count: moves.len(), table_end: highest + 1 };
-        let copied = moves.iter().zip(&self.seats).all(|(it, seat)| dup(it.source, seat));
+    fn sit(&self, moves: &[Move]) -> Option<Seated> {
+        let (index, row) = self.rows.iter().enumerate().find(|(_, row)| !row.is_taken.get())?;
+        let highest = row.seats.iter().map(AsRawFd::as_raw_fd).max()?;
+        row.is_taken.set(true);
+        let seated = Seated { row: index, count: moves.len(), table_end: highest + 1 };
+        let copied = moves.iter().zip(&row.seats).all(|(it, seat)| dup(it.source.get(), seat));
         if !copied {
             return None; // and what sits is cleared
         }
-        for (it, seat) in moves.iter_mut().zip(&self.seats) {
-            it.source = seat.as_raw_fd();
+        for (it, seat) in moves.iter().zip(&row.seats) {
+            it.source.set(seat.as_raw_fd());
         }
         Some(seated)
     }
 
-    fn clear(&self, count: usize) {
-        self.seats.iter().take(count).for_each(|seat| {
+    fn clear(&self, row: usize, count: usize) {
+        let Some(row) = self.rows.get(row) else { return };
+        row.seats.iter().take(count).for_each(|seat| {
             dup(self.null.as_raw_fd(), seat);
         });
+        row.is_taken.set(false);
     }
 }
 
@@ -96,15 +117,14 @@ impl Seats {
 /// is known, and nothing is done.
 fn can_part() -> bool {
     // SAFETY: no descriptor is closed.
-    let done = unsafe { part_from_table(1, 0) };
-    done == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
+    unsafe { part_from_table(1, 0) == Err(Errno::EINVAL) }
 }
 
 /// Takes a copy of the table of descriptors, without those from `first` to `last`.
 ///
 /// # Safety
 /// Only for the child part, which needs none of these.
-pub(super) unsafe fn part_from_table(first: c_uint, last: c_uint) -> c_int {
+pub(super) unsafe fn part_from_table(first: c_uint, last: c_uint) -> Result<(), Errno> {
     // SAFETY: what is closed is not needed.
     unsafe { close_range(first, last, libc::CLOSE_RANGE_UNSHARE) }
 }
@@ -116,15 +136,14 @@ pub(super) unsafe fn part_from_table(first: c_uint, last: c_uint) -> c_int {
 /// Only for the child part, in its own table, which needs none of these.
 pub(super) unsafe fn close_from(first: RawFd) {
     // SAFETY: what is closed is not needed.
-    unsafe { close_range(first.cast_unsigned(), c_uint::MAX, 0) };
+    let _ = unsafe { close_range(first.cast_unsigned(), c_uint::MAX, 0) };
 }
 
 /// # Safety
 /// Descriptors of the range are not used afterwards.
-unsafe fn close_range(first: c_uint, last: c_uint, flags: c_uint) -> c_int {
-    // SAFETY: a system call without pointers.
-    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
-    if done == -1 { -1 } else { 0 }
+unsafe fn close_range(first: c_uint, last: c_uint, flags: c_uint) -> Result<(), Errno> {
+    // SAFETY: a system call without pointers, past the C library: the child part makes it.
+    unsafe { syscall!(Sysno::close_range, first, last, flags) }.map(|_| ())
 }
 
 /// Puts a copy of `source` in a seat, in place of what sits there. Returns whether it does.
