@@ -48,7 +48,7 @@ impl Helper {
         let stdin = match helper.stdin {
             Some(fd) => {
                 let mut stdin =
-                    Outgoing::new(&reactor.poller, fd, source(HelperPart::Stdin), false)?;
+                    Outgoing::new(&reactor.poller, fd, source(HelperPart::Stdin), Interest::NONE)?;
                 stdin.push(Bytes::from(helper.unsent));
                 stdin.flush(&reactor.poller)?;
                 Some(stdin)

@@ -28,6 +28,7 @@ mod interpreter;
 mod strays;
 mod task;
 mod task_output;
+mod task_pmi;
 mod tasks;
 
 mod byte_queue;

@@ -313,7 +313,7 @@ impl Link {
     }
 
     fn update_interest(&mut self, reactor: &Reactor, write: bool) -> Result<(), LinkError> {
-        let interest = Interest { read: true, write };
+        let interest = Interest { read: true, write, news: false };
         self.watched.wait_for(&reactor.poller, Some(interest)).map_err(LinkError::Io)
     }
 }

@@ -15,22 +15,23 @@ use crate::source::Source;
 pub(crate) struct Outgoing {
     watched: Watched,
     queue: ByteQueue,
-    reads_too: bool,
+    /// What to wait for besides room.
+    interest: Interest,
     close_when_empty: bool,
 }
 
 impl Outgoing {
-    /// Takes `fd`, which must not block. `reads_too` when it is a socket that we also read from.
+    /// Takes `fd`, which must not block, and waits for `interest` besides.
     pub(crate) fn new(
         poller: &Poller,
         fd: OwnedFd,
         source: Source,
-        reads_too: bool,
+        interest: Interest,
     ) -> io::Result<Outgoing> {
         let mut outgoing = Outgoing {
             watched: Watched::new(fd, source),
             queue: ByteQueue::default(),
-            reads_too,
+            interest,
             close_when_empty: false,
         };
         outgoing.update_interest(poller)?;
@@ -67,7 +68,7 @@ impl Outgoing {
     }
 
     fn update_interest(&mut self, poller: &Poller) -> io::Result<()> {
-        let interest = Interest { read: self.reads_too, write: !self.queue.is_empty() };
+        let interest = Interest { write: !self.queue.is_empty(), ..self.interest };
         self.watched.wait_for(poller, Some(interest))
     }
 }

@@ -23,6 +23,9 @@ pub(crate) const READ_BYTES: usize = 128 * 1024;
 /// The most that is read at once until a read has found more.
 const FIRST_READ_BYTES: usize = 16 * 1024;
 
+/// Bytes in one look at a socket, at most.
+pub(crate) const PEEK_BYTES: usize = 4096;
+
 /// The poller, the buffer and the inputs.
 #[derive(Debug)]
 pub(crate) struct Reactor {
@@ -80,11 +83,15 @@ impl Reactor {
             data
         };
         self.buffer = buffer;
-        Ok(match outcome? {
-            ReadOutcome::Data(_) => Chunk::Data(data),
-            ReadOutcome::Eof => Chunk::Eof,
-            ReadOutcome::WouldBlock => Chunk::WouldBlock,
-        })
+        Ok(chunk(outcome?, data))
+    }
+
+    /// Reads once, at most [`PEEK_BYTES`], and leaves it in the socket.
+    pub(crate) fn peek(&mut self, fd: impl AsFd) -> io::Result<Chunk> {
+        let outcome = stream::peek_onto(fd, &mut self.buffer, PEEK_BYTES);
+        let data = Bytes::copy_from_slice(&self.buffer);
+        self.buffer.clear();
+        Ok(chunk(outcome?, data))
     }
 
     /// Reads once to the end of `buffer`, at most `bytes_max` and [`READ_BYTES`].
@@ -106,6 +113,14 @@ impl Reactor {
             self.read_bytes = (4 * self.read_bytes).min(READ_BYTES);
         }
         Ok(outcome)
+    }
+}
+
+fn chunk(outcome: ReadOutcome, data: Bytes) -> Chunk {
+    match outcome {
+        ReadOutcome::Data(_) => Chunk::Data(data),
+        ReadOutcome::Eof => Chunk::Eof,
+        ReadOutcome::WouldBlock => Chunk::WouldBlock,
     }
 }
 
@@ -143,6 +158,12 @@ impl Watched {
         }
         self.interest = interest;
         Ok(())
+    }
+
+    /// Has what is ready reported once more, where only news is.
+    pub(crate) fn report_again(&self, poller: &Poller) -> io::Result<()> {
+        let Some(interest) = self.interest else { return Ok(()) };
+        poller.modify(&self.fd, self.source.token(), interest)
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use engine::{Input, PMI_FD};
 use model::{JobId, Rank, Time};
 use os::machine::DescriptorLimit;
-use os::{Pid, Poller, Signal, SpawnSpec, Spawning, stream};
+use os::{Interest, Pid, Poller, Signal, SpawnSpec, Spawning, stream};
 use rustix::io::Errno;
 use wire::Stream;
 
@@ -19,6 +19,7 @@ use crate::outgoing::Outgoing;
 use crate::reactor::{Chunk, Reactor};
 use crate::source::{Source, TaskPart};
 use crate::task_output::TaskOutput;
+use crate::task_pmi::TaskPmi;
 use crate::{convert, interpreter};
 
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
@@ -36,7 +37,7 @@ pub(crate) struct Task {
     is_running: bool,
     output: [Option<TaskOutput>; 2],
     stdin: Option<Outgoing>,
-    pmi: Option<Outgoing>,
+    pmi: Option<TaskPmi>,
 }
 
 /// Why a task could not be created.
@@ -183,11 +184,10 @@ impl Task {
 
     /// Queues bytes for its PMI client and writes what it takes.
     pub(crate) fn write_pmi(&mut self, reactor: &mut Reactor, data: Bytes) {
-        match &mut self.pmi {
-            Some(pmi) => pmi.push(data),
-            None => return,
+        let Some(pmi) = &mut self.pmi else { return };
+        if pmi.write(&reactor.poller, data).is_err() {
+            self.pmi_closed(reactor);
         }
-        self.flush_pmi(reactor);
     }
 
     /// Handles a descriptor that is ready.
@@ -236,9 +236,9 @@ impl Task {
         }
         let source = |part| Source::Task(self.job, self.rank, part);
         if let Some(fd) = stdin {
-            self.stdin = Some(Outgoing::new(poller, fd, source(TaskPart::Stdin), false)?);
+            self.stdin = Some(Outgoing::new(poller, fd, source(TaskPart::Stdin), Interest::NONE)?);
         }
-        self.pmi = Some(Outgoing::new(poller, pmi, source(TaskPart::Pmi), true)?);
+        self.pmi = Some(TaskPmi::new(poller, pmi, source(TaskPart::Pmi))?);
         Ok(())
     }
 
@@ -268,11 +268,17 @@ impl Task {
     }
 
     fn on_pmi(&mut self, reactor: &mut Reactor, ready: os::Ready) {
-        if ready.writable {
-            self.flush_pmi(reactor);
+        if let Some(pmi) = &mut self.pmi
+            && ready.writable
+            && pmi.flush(&reactor.poller).is_err()
+        {
+            self.pmi_closed(reactor);
         }
-        if ready.readable {
-            self.read_pmi(reactor);
+        if let Some(pmi) = &mut self.pmi
+            && ready.readable
+        {
+            let read = pmi.on_readable(reactor, ready);
+            self.on_pmi_read(reactor, read);
         }
     }
 
@@ -280,18 +286,19 @@ impl Task {
     /// that follows it. What the task has left behind may go on sending, so this has an end.
     fn read_last_words(&mut self, reactor: &mut Reactor) {
         for _ in 0..LAST_READS_MAX {
-            if !self.read_pmi(reactor) {
+            let Some(pmi) = &mut self.pmi else { return };
+            let read = pmi.read(reactor);
+            if !self.on_pmi_read(reactor, read) {
                 return;
             }
         }
     }
 
-    /// Reads a piece, and returns whether there may be more.
-    fn read_pmi(&mut self, reactor: &mut Reactor) -> bool {
-        let Some(pmi) = &self.pmi else { return false };
-        let (job, rank) = (self.job, self.rank);
-        match reactor.read(pmi.watched()) {
+    /// Hands on what was read, and returns whether there may be more.
+    fn on_pmi_read(&mut self, reactor: &mut Reactor, read: io::Result<Chunk>) -> bool {
+        match read {
             Ok(Chunk::Data(data)) => {
+                let (job, rank) = (self.job, self.rank);
                 reactor.report(Input::TaskPmi { job, rank, data });
                 return true;
             }
@@ -321,15 +328,6 @@ impl Task {
     fn stdin_closed(&mut self, reactor: &mut Reactor) {
         self.stdin = None;
         reactor.report(Input::TaskInputClosed { job: self.job, rank: self.rank });
-    }
-
-    fn flush_pmi(&mut self, reactor: &mut Reactor) {
-        let Some(pmi) = &mut self.pmi else { return };
-        match pmi.flush(&reactor.poller) {
-            // A client that is gone may have left bytes to read: the read finds the end.
-            Ok(_) => {}
-            Err(_) => self.pmi_closed(reactor),
-        }
     }
 
     fn pmi_closed(&mut self, reactor: &mut Reactor) {

@@ -284,7 +284,8 @@ mod tests {
         while reactor.next_input().is_some() {}
         wait_for_its_end(&mut tasks);
         tasks.read_output(&mut reactor, false);
-        let ready = Ready { token: 0, readable: true, writable: false, hangup: false };
+        let ready =
+            Ready { token: 0, readable: true, writable: false, hangup: false, ended: false };
         tasks.on_ready(Time::ZERO, &mut reactor, (JOB, RANK), OUTPUT, ready);
         assert_eq!(reactor.next_input(), None);
     }

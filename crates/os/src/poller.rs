@@ -1,7 +1,7 @@
-//! Waits for descriptors: level-triggered epoll.
+//! Waits for descriptors: epoll.
 //!
 //! Level-triggered, so what is not read stays ready, and a reader may stop wherever its budget
-//! ends.
+//! ends; unless [`Interest::news`] says otherwise.
 
 use std::fmt;
 use std::io;
@@ -31,17 +31,19 @@ pub struct Interest {
     pub read: bool,
     /// Bytes can be written, or a connection attempt has ended.
     pub write: bool,
+    /// Report only what is new since the last report, or since [`Poller::modify`] (edge-triggered).
+    pub news: bool,
 }
 
 impl Interest {
     /// Only hang-up and errors.
-    pub const NONE: Interest = Interest { read: false, write: false };
+    pub const NONE: Interest = Interest { read: false, write: false, news: false };
     /// Reading.
-    pub const READ: Interest = Interest { read: true, write: false };
+    pub const READ: Interest = Interest { read: true, ..Interest::NONE };
     /// Writing.
-    pub const WRITE: Interest = Interest { read: false, write: true };
+    pub const WRITE: Interest = Interest { write: true, ..Interest::NONE };
     /// Both.
-    pub const BOTH: Interest = Interest { read: true, write: true };
+    pub const BOTH: Interest = Interest { read: true, write: true, news: false };
 }
 
 /// One descriptor that is ready.
@@ -55,6 +57,8 @@ pub struct Ready {
     pub writable: bool,
     /// The other side is gone, or there is an error. Bytes may be left to read.
     pub hangup: bool,
+    /// It writes no more, or is gone: behind what is left to read comes the end.
+    pub ended: bool,
 }
 
 /// Why a descriptor cannot be waited for.
@@ -143,6 +147,7 @@ impl Ready {
             readable: has(EventFlags::IN | EventFlags::RDHUP | broken),
             writable: has(EventFlags::OUT | EventFlags::ERR),
             hangup: has(broken),
+            ended: has(EventFlags::RDHUP | broken),
         }
     }
 }
@@ -151,6 +156,7 @@ fn flags(interest: Interest) -> EventFlags {
     let mut flags = EventFlags::empty();
     flags.set(EventFlags::IN | EventFlags::RDHUP, interest.read);
     flags.set(EventFlags::OUT, interest.write);
+    flags.set(EventFlags::ET, interest.news);
     flags
 }
 

@@ -2,12 +2,13 @@
 #![expect(unsafe_code, reason = "no safe call reads into the part of a buffer that is not filled")]
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use bytes::BytesMut;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
 
 /// A pipe's two ends.
@@ -100,6 +101,52 @@ pub fn read_onto(
     buffer: &mut BytesMut,
     bytes_max: usize,
 ) -> io::Result<ReadOutcome> {
+    let read =
+        |room: &mut [MaybeUninit<u8>]| rustix::io::read(&fd, room).map(|(data, _)| data.len());
+    fill(buffer, bytes_max, read).or_else(|errno| not_read(&fd, errno))
+}
+
+/// Reads once as [`read_onto()`], and leaves in the socket what it has read.
+///
+/// # Errors
+/// As [`read()`].
+pub fn peek_onto(
+    fd: impl AsFd,
+    buffer: &mut BytesMut,
+    bytes_max: usize,
+) -> io::Result<ReadOutcome> {
+    let peek = |room: &mut [MaybeUninit<u8>]| {
+        rustix::net::recv(&fd, room, RecvFlags::PEEK).map(|((data, _), _)| data.len())
+    };
+    fill(buffer, bytes_max, peek).or_else(|errno| not_read(&fd, errno))
+}
+
+/// Takes so many bytes from the socket that were left there.
+///
+/// # Errors
+/// When there are not as many.
+pub fn discard(fd: impl AsFd, mut bytes: usize) -> io::Result<()> {
+    let mut scratch = [MaybeUninit::uninit(); 4096];
+    while bytes > 0 {
+        let room = bytes.min(scratch.len());
+        let n = rustix::io::retry_on_intr(|| {
+            let read = rustix::net::recv(&fd, &mut scratch[..room], RecvFlags::empty());
+            read.map(|((data, _), _)| data.len())
+        })?;
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes -= n;
+    }
+    Ok(())
+}
+
+/// Has `read` fill at most `bytes_max` bytes behind what `buffer` holds.
+fn fill(
+    buffer: &mut BytesMut,
+    bytes_max: usize,
+    mut read: impl FnMut(&mut [MaybeUninit<u8>]) -> rustix::io::Result<usize>,
+) -> rustix::io::Result<ReadOutcome> {
     if !buffer.try_reclaim(bytes_max) {
         if buffer.is_empty() {
             // To grow would copy what it held before.
@@ -109,11 +156,7 @@ pub fn read_onto(
         }
     }
     let room = &mut buffer.spare_capacity_mut()[..bytes_max];
-    let read = || rustix::io::read(&fd, &mut *room).map(|(data, _)| data.len());
-    let n = match rustix::io::retry_on_intr(read) {
-        Ok(n) => n,
-        Err(errno) => return not_read(&fd, errno),
-    };
+    let n = rustix::io::retry_on_intr(|| read(room))?;
     // SAFETY: the read has filled so many bytes of the spare capacity.
     unsafe { buffer.set_len(buffer.len() + n) };
     Ok(if n == 0 { ReadOutcome::Eof } else { ReadOutcome::Data(n) })
@@ -180,6 +223,30 @@ mod tests {
         assert_eq!(read_onto(&out, &mut buffer, 3).unwrap(), ReadOutcome::Data(1));
         assert_eq!(read_onto(&out, &mut buffer, 3).unwrap(), ReadOutcome::Eof);
         assert_eq!(&buffer[..], b"abcdef");
+    }
+
+    #[test]
+    fn what_is_peeked_stays_until_it_is_discarded() {
+        let (ours, other) = socket_pair().unwrap();
+        set_nonblocking(&ours).unwrap();
+        let mut buffer = BytesMut::new();
+        assert_eq!(peek_onto(&ours, &mut buffer, 8).unwrap(), ReadOutcome::WouldBlock);
+        for text in [b"abc", b"def"] {
+            assert_eq!(write(&other, text).unwrap(), WriteOutcome::Data(3));
+        }
+        for _ in 0..2 {
+            buffer.clear();
+            let outcome = peek_onto(&ours, &mut buffer, 8).unwrap();
+            let ReadOutcome::Data(n) = outcome else { panic!("{outcome:?}") };
+            assert_eq!(&buffer[..], &b"abcdef"[..n]);
+        }
+        discard(&ours, 4).unwrap();
+        drop(other);
+        buffer.clear();
+        assert_eq!(peek_onto(&ours, &mut buffer, 8).unwrap(), ReadOutcome::Data(2));
+        assert_eq!(&buffer[..], b"ef");
+        assert!(discard(&ours, 3).is_err());
+        assert_eq!(peek_onto(&ours, &mut buffer, 8).unwrap(), ReadOutcome::Eof);
     }
 
     #[test]

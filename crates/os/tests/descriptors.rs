@@ -19,12 +19,13 @@ fn what_is_not_read_stays_ready() {
     poller.add(&read, 7, Interest::READ).unwrap();
     os::stream::write(&write, b"ab").unwrap();
     for _ in 0..2 {
-        let expected = Ready { token: 7, readable: true, writable: false, hangup: false };
+        let expected =
+            Ready { token: 7, readable: true, writable: false, hangup: false, ended: false };
         assert_eq!(wait(&mut poller), [expected]);
         os::stream::read(&read, &mut [0; 1]).unwrap();
     }
     drop(write);
-    let expected = Ready { token: 7, readable: true, writable: false, hangup: true };
+    let expected = Ready { token: 7, readable: true, writable: false, hangup: true, ended: true };
     assert_eq!(wait(&mut poller), [expected]);
     poller.remove(&read).unwrap();
 }
