@@ -57,7 +57,8 @@ pub(crate) fn svg(points: &[Point], title: &str) -> String {
     let legend = match points.iter().all(|point| point.is_simulated) {
         true => String::new(),
         false => {
-            format!("<text x=\"{}\" y=\"42\">hollow: computed, not simulated</text>\n", WIDTH / 2.0)
+            let (x, y) = (WIDTH / 2.0, HEIGHT - 8.0);
+            format!("<text x=\"{x}\" y=\"{y}\">hollow: computed, not simulated</text>\n")
         }
     };
     format!(

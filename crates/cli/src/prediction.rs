@@ -98,9 +98,9 @@ impl Prediction {
         })
     }
 
-    /// Computes what the same takes with more nodes: as many times longer than by arithmetic as what
-    /// was simulated, and never less than that. So what arithmetic leaves out, such as latencies
-    /// that vary, counts as much as it does there.
+    /// Computes what more nodes take: the simulated time, as many times longer as by the arithmetic
+    /// of either size, and never shorter. So what arithmetic leaves out, such as latencies that
+    /// vary, counts as much as it does there.
     pub(crate) fn with_more(self, nodes: u32, calibration: &Calibration) -> Prediction {
         let few = Prediction::by_arithmetic(self.case, calibration).joined.as_secs_f64();
         let many = Prediction::by_arithmetic(Case { nodes, ..self.case }, calibration);
