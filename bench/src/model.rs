@@ -33,6 +33,7 @@ const MEASURED_HOSTS: usize = 64;
 
 /// Adds a row for each tree and size.
 pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> {
+    report.head(["simulated", "compared with", "computed"]);
     let per_start = cpu_per_start(tools).context("measure what a start takes")?;
     report.note(format!("One start takes {:.2} ms of a processor.", per_start.as_secs_f64() * 1e3));
     for n in [16, 64, 256] {

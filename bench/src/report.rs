@@ -52,6 +52,8 @@ pub(crate) struct Report {
     settings: Settings,
     setting: String,
     quiet: Quiet,
+    /// What the cells of ours, of the other and of the floor are headed by.
+    headings: [&'static str; 3],
     rows: Vec<Row>,
     notes: Vec<String>,
 }
@@ -67,8 +69,9 @@ impl Report {
         let setting = format!("{}; {peers}; {}", machine(), today()?);
         let quiet = Quiet::begin();
         say(&format!("bench {name}: {setting}; {quiet}"));
-        let (rows, notes) = (Vec::new(), Vec::new());
-        Ok(Report { name: name.to_owned(), settings, setting, quiet, rows, notes })
+        let headings = ["Convoke", "compared with", "floor"];
+        let (name, rows, notes) = (name.to_owned(), Vec::new(), Vec::new());
+        Ok(Report { name, settings, setting, quiet, headings, rows, notes })
     }
 
     /// How much to measure.
@@ -79,6 +82,11 @@ impl Report {
     /// Looks whether anything runs beside the measurement.
     pub(crate) fn look(&mut self) {
         self.quiet.look();
+    }
+
+    /// Heads the cells of ours, of the other and of the floor where they hold something else.
+    pub(crate) fn head(&mut self, headings: [&'static str; 3]) {
+        self.headings = headings;
     }
 
     /// Adds a row, and prints it.
@@ -110,7 +118,8 @@ impl Report {
         let quick = if self.settings.quick { " (quick)" } else { "" };
         let mut text =
             format!("# bench {}{quick}\n\n{}; {}.\n\n", self.name, self.setting, self.quiet);
-        text += "| what | Convoke | compared with | floor | ratio | bar | verdict |\n";
+        let [ours, other, floor] = self.headings;
+        text += &format!("| what | {ours} | {other} | {floor} | ratio | bar | verdict |\n");
         text += "| --- | --- | --- | --- | --- | --- | --- |\n";
         for row in &self.rows {
             text += &row.line();
@@ -240,13 +249,15 @@ mod tests {
     use crate::quantity::Unit;
 
     #[test]
-    fn the_head_of_a_table_names_peers_and_date() {
+    fn the_head_of_a_table_names_peers_date_and_columns() {
         let quiet = Quiet::default();
         let setting = format!("2 processors; Hydra 4.0.2 and 5.0.1; {}", today().unwrap());
         let (rows, notes) = (Vec::new(), Vec::new());
         let settings = Settings::default();
         let name = "io".to_owned();
-        let text = Report { name, settings, setting, quiet, rows, notes }.markdown();
+        let headings = ["simulated", "compared with", "computed"];
+        let text = Report { name, settings, setting, quiet, headings, rows, notes }.markdown();
+        assert!(text.contains("| what | simulated | compared with | computed | ratio |"), "{text}");
         let head = text.lines().nth(2).unwrap();
         let parts: Vec<&str> = head.split("; ").collect();
         assert_eq!(parts[1], "Hydra 4.0.2 and 5.0.1", "{head}");

@@ -1,6 +1,7 @@
-//! What one way to bring up a session would take, simulated or by arithmetic.
+//! What one way to bring up a session would take, simulated or computed from a smaller one.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use engine::tree;
@@ -25,6 +26,14 @@ pub(crate) struct Case {
     pub(crate) bulk_max: u32,
 }
 
+/// It does not come up whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Failed {
+    pub(crate) case: Case,
+    /// Why, in the words of a run.
+    pub(crate) words: String,
+}
+
 /// What it would take.
 #[derive(Clone, Debug)]
 pub(crate) struct Prediction {
@@ -39,6 +48,8 @@ pub(crate) struct Prediction {
     pub(crate) starts_max: usize,
     /// Commands that start agents.
     pub(crate) commands: u32,
+    /// What was simulated, where this was computed.
+    pub(crate) basis: Option<Box<Prediction>>,
     shape: Shape,
 }
 
@@ -50,13 +61,23 @@ struct Shape {
 }
 
 impl Prediction {
-    /// Runs the session.
-    ///
-    /// # Errors
-    /// Why not all agents come up.
-    pub(crate) fn simulated(case: Case, calibration: &Calibration) -> Result<Prediction, String> {
+    /// Runs the session with each seed, and takes the run whose time is in the middle. Runs in which
+    /// not all agents come up are the last.
+    pub(crate) fn simulated(
+        case: Case,
+        calibration: &Calibration,
+        seeds: RangeInclusive<u64>,
+    ) -> Result<Prediction, Failed> {
+        let simulated = |seed| Prediction::with_seed(case, calibration, seed);
+        let mut all: Vec<Result<Prediction, String>> = seeds.map(simulated).collect();
+        all.sort_by_key(|run| run.as_ref().map_or(Duration::MAX, |prediction| prediction.joined));
+        let middle = all.len() / 2;
+        all.swap_remove(middle).map_err(|words| Failed { case, words })
+    }
+
+    fn with_seed(case: Case, calibration: &Calibration, seed: u64) -> Result<Prediction, String> {
         let session = simulate::session(case.nodes, &case.tree, case.tasks_per_node, calibration);
-        let session = session.spec(|spec| {
+        let session = session.seed(seed).spec(|spec| {
             (spec.window, spec.batch) = (case.window, case.batch);
             (spec.bulk_max, spec.marks) = (case.bulk_max, true);
         });
@@ -72,13 +93,26 @@ impl Prediction {
             messages: Some(messages - report.sent("Marks")),
             starts_max: starts_max(&spans),
             commands: report.shells,
+            basis: None,
             shape: Shape::seen(&spans),
         })
     }
 
+    /// Computes what more nodes take: the simulated time, as many times longer as by the arithmetic
+    /// of either size, and never shorter. So what arithmetic leaves out, such as latencies that
+    /// vary, counts as much as it does there.
+    pub(crate) fn with_more(self, nodes: u32, calibration: &Calibration) -> Prediction {
+        let few = Prediction::by_arithmetic(self.case, calibration).joined.as_secs_f64();
+        let many = Prediction::by_arithmetic(Case { nodes, ..self.case }, calibration);
+        let times = if few > 0.0 { self.joined.as_secs_f64() / few } else { 1.0 };
+        let joined = Duration::try_from_secs_f64(many.joined.as_secs_f64() * times);
+        let joined = joined.unwrap_or(Duration::MAX).max(self.joined);
+        Prediction { joined, basis: Some(Box::new(self)), ..many }
+    }
+
     /// Computes the time from the medians of latency and gap. An adaptive tree is taken to be as good
     /// as the best planned one.
-    pub(crate) fn by_arithmetic(case: Case, calibration: &Calibration) -> Prediction {
+    fn by_arithmetic(case: Case, calibration: &Calibration) -> Prediction {
         let (latency, gap) = (latency(calibration), calibration.launch.gap());
         let n = u64::from(case.nodes);
         let planned = match case.tree {
@@ -102,13 +136,14 @@ impl Prediction {
             messages: None,
             starts_max: shape.of_head.max(shape.of_agent_max).min(window),
             commands: case.nodes,
+            basis: None,
             shape,
         }
     }
 
     /// Whether it was simulated, and not computed.
     pub(crate) fn is_simulated(&self) -> bool {
-        self.messages.is_some()
+        self.basis.is_none()
     }
 
     /// What its processes hold at most, without cards.
@@ -184,7 +219,7 @@ fn starts_max(spans: &BTreeMap<AgentId, Span>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use sim::Session;
+    use sim::{Distribution, Launch, Session};
 
     use super::*;
 
@@ -192,11 +227,15 @@ mod tests {
         Case { tree, nodes: 50, tasks_per_node: 1, window: 8, batch: None, bulk_max: 1 }
     }
 
+    fn simulated(case: Case, calibration: &Calibration) -> Result<Prediction, Failed> {
+        Prediction::simulated(case, calibration, 0..=0)
+    }
+
     #[test]
     fn arithmetic_and_simulation_see_the_same_tree() {
         let calibration = Calibration::default();
         for tree in [Tree::Flat, Tree::Kary(4), Tree::Binomial, Tree::TwoLevel, Tree::greedy()] {
-            let simulated = Prediction::simulated(case(tree), &calibration).unwrap();
+            let simulated = simulated(case(tree), &calibration).unwrap();
             let computed = Prediction::by_arithmetic(case(tree), &calibration);
             assert_eq!(simulated.shape, computed.shape, "{tree}");
             assert_eq!(simulated.links_max, computed.links_max, "{tree}");
@@ -219,7 +258,7 @@ mod tests {
         };
         // Levels over which the last agent's word that it has joined climbs to the head.
         for (tree, levels) in [(Tree::Chain, 50), (Tree::Kary(2), 5)] {
-            let simulated = Prediction::simulated(case(tree), &calibration).unwrap().joined;
+            let simulated = simulated(case(tree), &calibration).unwrap().joined;
             let climb = levels * Duration::from_micros(100 + 2 * 150);
             let computed = Prediction::by_arithmetic(case(tree), &calibration).joined;
             let quotient = computed.as_secs_f64() / (simulated - climb).as_secs_f64();
@@ -228,8 +267,31 @@ mod tests {
     }
 
     #[test]
+    fn more_nodes_take_no_less_than_those_that_were_simulated_and_the_spread_of_costs_counts() {
+        let spreads = [
+            Distribution::LogNormal { median: 257.0, sigma: 1.0 },
+            Distribution::HeavyTail { min: 200.0, scale: 100.0, shape: 1.5 },
+        ];
+        for latency_ms in spreads {
+            let mut calibration = Calibration::default();
+            let gap_ms = Distribution::constant(7.0);
+            calibration.launch = Launch::LatencyAndGap { latency_ms, gap_ms };
+            for tree in [Tree::adaptive(), Tree::Kary(2), Tree::Kary(32), Tree::TwoLevel] {
+                let case = Case { nodes: 500, window: 64, ..case(tree) };
+                let basis = simulated(case, &calibration).unwrap();
+                let more = |nodes| basis.clone().with_more(nodes, &calibration).joined;
+                let times = [basis.joined, more(501), more(1_000), more(20_000), more(1_000_000)];
+                assert!(times.is_sorted() && times[0] < times[4], "{tree}: {times:?}");
+                let medians =
+                    Prediction::by_arithmetic(Case { nodes: 1_000, ..case }, &calibration);
+                assert!(medians.joined < times[0], "{tree}: {times:?}, {medians:?}");
+            }
+        }
+    }
+
+    #[test]
     fn no_parent_has_more_starts_in_flight_than_its_window() {
-        let prediction = Prediction::simulated(case(Tree::Flat), &Calibration::default()).unwrap();
+        let prediction = simulated(case(Tree::Flat), &Calibration::default()).unwrap();
         assert_eq!((prediction.starts_max, prediction.commands), (8, 50));
     }
 
@@ -237,7 +299,7 @@ mod tests {
     fn an_adaptive_tree_is_that_of_agents_who_are_not_told_when_a_host_is_free() {
         let case = Case { tree: Tree::adaptive(), nodes: 64, window: 4, ..case(Tree::Flat) };
         let calibration = Calibration::default();
-        let prediction = Prediction::simulated(case, &calibration).unwrap();
+        let prediction = simulated(case, &calibration).unwrap();
         let session = Session::of(64).tree("adaptive").calibration(calibration);
         let session = session.spec(|spec| spec.window = 4);
         let joined = |session: Session| simulate::joined(&session.run()).unwrap();
@@ -248,23 +310,23 @@ mod tests {
     #[test]
     fn all_of_a_bulk_start_are_one_command() {
         let bulk = Case { bulk_max: u32::MAX, ..case(Tree::Flat) };
-        let prediction = Prediction::simulated(bulk, &Calibration::default()).unwrap();
+        let prediction = simulated(bulk, &Calibration::default()).unwrap();
         assert_eq!(prediction.commands, 1);
     }
 
     #[test]
     fn a_strict_batch_bounds_starts_in_flight_and_waits_longer_than_a_window() {
         let calibration = Calibration::default();
-        let window = Prediction::simulated(case(Tree::Flat), &calibration).unwrap();
+        let window = simulated(case(Tree::Flat), &calibration).unwrap();
         let sets = Case { window: 1_000, batch: Some(8), ..case(Tree::Flat) };
-        let sets = Prediction::simulated(sets, &calibration).unwrap();
+        let sets = simulated(sets, &calibration).unwrap();
         assert_eq!(sets.starts_max, 8);
         assert!(sets.joined > window.joined, "{:?}, {:?}", sets.joined, window.joined);
     }
 
     #[test]
     fn marks_are_not_counted_among_the_messages() {
-        let prediction = Prediction::simulated(case(Tree::Flat), &Calibration::default()).unwrap();
+        let prediction = simulated(case(Tree::Flat), &Calibration::default()).unwrap();
         let plain = Session::of(50).tree("flat").spec(|spec| spec.window = 8).run();
         assert_eq!(prediction.messages, Some(plain.messages.values().sum()));
     }

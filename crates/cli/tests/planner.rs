@@ -58,10 +58,28 @@ fn the_memory_that_is_planned_is_what_a_session_takes() {
 }
 
 #[test]
-fn a_plan_for_a_million_nodes_is_arithmetic() {
-    let output = convoke(&["plan", "--nodes", "1000000"]);
+fn a_plan_for_a_million_nodes_is_computed_says_so_and_is_no_sooner_than_what_is_simulated() {
+    let mut costs = Calibration::default();
+    costs.launch = Launch::LatencyAndGap {
+        latency_ms: Distribution::LogNormal { median: 257.0, sigma: 1.0 },
+        gap_ms: Distribution::constant(7.0),
+    };
+    let costs = file_of(&costs);
+    let path = costs.path().to_str().unwrap();
+    let output = convoke(&["plan", "--nodes", "1000000", "--calibration", path]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("by arithmetic"), "{text}");
+    assert!(text.contains(" s, computed):\n"), "{text}");
+    assert!(text.contains("costs vary: "), "{text}");
+    let is_computed = |line: &str| line.ends_with("  computed");
+    let trees: Vec<&str> = text.lines().skip(1).take_while(|line| is_computed(line)).collect();
+    assert_eq!(trees.len(), 11, "{text}");
+
+    let curve: Vec<&str> = text.lines().filter(|line| line.contains(" nodes  ")).collect();
+    let time = |line: &str| last_number(line.split(" s ").next()?);
+    let times: Vec<f64> = curve.iter().filter_map(|line| time(line)).collect();
+    assert!(curve[1].contains("16384 nodes") && !curve[1].contains("computed"), "{text}");
+    assert!(curve[2..].iter().all(|line| line.ends_with(" computed")), "{text}");
+    assert!(times.len() == 8 && times[1..].is_sorted(), "{text}");
 }
 
 #[test]
@@ -249,6 +267,10 @@ fn launch_costs(latency_ms: f64, gap_ms: f64) -> tempfile::NamedTempFile {
         latency_ms: Distribution::constant(latency_ms),
         gap_ms: Distribution::constant(gap_ms),
     };
+    file_of(&costs)
+}
+
+fn file_of(costs: &Calibration) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), costs.to_toml()).unwrap();
     file

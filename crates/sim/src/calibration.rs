@@ -172,15 +172,21 @@ impl Calibration {
         self.check(Path::new(""))
     }
 
+    /// Whether another seed may give other times.
+    pub fn varies(&self) -> bool {
+        let mut launches = self.hosts.iter().filter_map(|host| host.launch.as_ref());
+        let has_unknown = |slow: SlowHosts| 0.0 < slow.fraction && slow.fraction < 1.0;
+        self.launch.varies()
+            || launches.any(Launch::varies)
+            || self.link.latency_us.varies()
+            || self.slow.is_some_and(has_unknown)
+    }
+
     /// Whether no start of `n` agents can take much longer than another.
     pub(crate) fn is_even(&self, n: u32) -> bool {
-        let is_constant = |(_, part): (_, Distribution)| match part {
-            Distribution::Constant { .. } => true,
-            Distribution::LogNormal { .. } | Distribution::HeavyTail { .. } => false,
-        };
         let is_idle = self.cpu == Cpu::free() || self.accept.backlog >= n && !self.cpu.is_shared;
         let is_uniform = self.slow.is_none() && self.hosts.is_empty();
-        is_idle && is_uniform && self.launch.parameters().into_iter().all(is_constant)
+        is_idle && is_uniform && !self.launch.varies()
     }
 
     fn check(&self, path: &Path) -> Result<(), CalibrationError> {

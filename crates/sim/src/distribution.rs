@@ -75,6 +75,15 @@ impl Distribution {
         self.quantile(0.5)
     }
 
+    /// Whether not all draws are the same.
+    pub fn varies(&self) -> bool {
+        match *self {
+            Distribution::Constant { .. } => false,
+            Distribution::LogNormal { median, sigma } => median * sigma > 0.0,
+            Distribution::HeavyTail { scale, .. } => scale > 0.0,
+        }
+    }
+
     /// Why there can be no such distribution, if there can't.
     pub(crate) fn impossible(&self) -> Option<String> {
         let parameters = match *self {

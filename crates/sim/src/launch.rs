@@ -72,6 +72,11 @@ impl Launch {
         from_ms(self.gap_parts().iter().map(|part| part.sample(random)).sum())
     }
 
+    /// Whether not all starts take the same.
+    pub fn varies(&self) -> bool {
+        self.parameters().iter().any(|(_, part)| part.varies())
+    }
+
     fn latency_parts(&self) -> ArrayOf4 {
         const NONE: Distribution = Distribution::constant(0.0);
         match *self {

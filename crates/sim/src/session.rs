@@ -11,7 +11,8 @@ use wire::{JobSpec, SessionSpec};
 use crate::calibration::Calibration;
 use crate::distribution::Distribution;
 use crate::fault::{Fault, ShellPlan, When};
-use crate::launch::Launch;
+use crate::launch::{Launch, from_us};
+use crate::link::transfer_time;
 use crate::log::Log;
 use crate::report::{Failure, Report};
 use crate::rulebook::Rulebook;
@@ -42,8 +43,6 @@ pub struct Session {
     pub(crate) time_max: Duration,
     /// After its parent or the head is gone, an agent is gone within this time.
     pub(crate) orphan_time_max: Duration,
-    /// Whether agents may fail to come up though nothing was set to keep them from it.
-    pub(crate) starts_may_fail: bool,
     /// Hosts tell their engine when they are free for another start.
     pub(crate) tells_started: bool,
     /// The gap of starts on hosts where it is not the usual one.
@@ -86,7 +85,6 @@ impl Session {
             encodes: false,
             time_max: Duration::from_secs(600),
             orphan_time_max: Duration::from_secs(2),
-            starts_may_fail: false,
             tells_started: false,
             gaps: BTreeMap::new(),
             tree: Tree::Binomial,
@@ -114,12 +112,6 @@ impl Session {
             children_max: u32::MAX,
             timeout: None,
         }
-    }
-
-    /// The costs are somebody's who may have given such that starts take too long.
-    #[must_use]
-    pub fn starts_may_fail(self) -> Session {
-        Session { starts_may_fail: true, ..self }
     }
 
     /// The spawn tree, by its name.
@@ -392,8 +384,11 @@ impl Session {
 
     /// How long an agent waits for its parent's welcome.
     pub(crate) fn welcome_timeout(&self) -> Duration {
-        let start_timeout = Duration::from_millis(u64::from(self.spec.start_timeout_ms));
-        start_timeout.max(WELCOME_TIMEOUT_MIN)
+        self.start_timeout().max(WELCOME_TIMEOUT_MIN)
+    }
+
+    fn start_timeout(&self) -> Duration {
+        Duration::from_millis(u64::from(self.spec.start_timeout_ms))
     }
 
     /// How long a peer may be silent before it is lost: three periods of a parent with as many
@@ -403,10 +398,27 @@ impl Session {
         4 * shortest.max(Duration::from_secs(2 + u64::from(self.n)))
     }
 
-    /// Whether nothing is to keep an agent from joining.
+    /// Whether nothing is to keep an agent from joining, and no start can come near to the time after
+    /// which it is given up.
     pub(crate) fn starts_work(&self) -> bool {
-        let is_timely = self.join_timeout.is_none() && self.calibration.is_even(self.n);
-        self.shells.is_empty() && is_timely && !self.starts_may_fail
+        let is_even = self.join_timeout.is_none() && self.calibration.is_even(self.n);
+        let is_timely = self.start_max().saturating_mul(2) < self.start_timeout();
+        self.shells.is_empty() && is_even && is_timely
+    }
+
+    /// How long a start takes at most after the one before it, where none can take much longer than
+    /// another: its parent does what messages of all agents take, and their list passes.
+    fn start_max(&self) -> Duration {
+        const BYTES_PER_AGENT: u64 = 100;
+        let Calibration { launch, cpu, link, .. } = &self.calibration;
+        let gap = self.gaps.values().copied().fold(launch.gap(), Duration::max);
+        let ends_us = f64::from(self.n) * (cpu.handshake_us + 4.0 * cpu.message_us);
+        let ways_us = 3.0 * link.latency_us.quantile(1.0 - 1e-12);
+        let us = cpu.spawn_us + cpu.exec_us + cpu.parse_us + ends_us + ways_us;
+        let list_bytes = u64::from(self.n) * BYTES_PER_AGENT;
+        let list = transfer_time(list_bytes, link.bandwidth_bytes_per_s);
+        let parts = [launch.latency(), gap, from_us(us), list];
+        parts.into_iter().fold(Duration::ZERO, Duration::saturating_add)
     }
 
     /// Whether no shell is to end by itself once it has started an agent. Over a fast link such an

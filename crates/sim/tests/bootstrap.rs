@@ -145,6 +145,23 @@ fn a_shell_that_ends_before_its_agent_has_connected_is_a_failed_start() {
 }
 
 #[test]
+fn starts_that_take_longer_than_they_may_fail_and_no_rule_is_broken() {
+    let (ms, s) = (Duration::from_millis, Duration::from_secs);
+    let session = Session::of(8).tree("flat");
+    let too_long = [
+        session.clone().shells_take(s(31), ms(7)),
+        session.clone().shells_take(ms(100), s(31)),
+        session.clone().shells_take(ms(100), ms(5)).gap(AgentId::HEAD, s(31)),
+        session.clone().links_take(s(16)),
+        session.calibrate(|machines| machines.cpu.exec_us = 31e6),
+    ];
+    for session in too_long {
+        let report = session.ends_within(s(100_000)).try_run().unwrap();
+        assert_eq!(report.code, Some(252));
+    }
+}
+
+#[test]
 fn the_head_hears_that_all_have_joined_before_it_launches() {
     let report = Session::of(30).run();
     let joined = report.time_of(|event| *event == Event::AllJoined);

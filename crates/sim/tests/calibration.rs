@@ -26,6 +26,30 @@ fn the_constants_are_those_of_the_papers_and_of_the_benchmarks() {
 }
 
 #[test]
+fn costs_vary_where_another_seed_gives_others() {
+    type Change = fn(&mut Calibration);
+    let spread = |sigma| Distribution::LogNormal { median: 1.0, sigma };
+    assert!(!Calibration::default().varies() && !spread(0.0).varies() && spread(0.1).varies());
+    let changes: [(Change, bool); 5] = [
+        (|c| c.slow = everything().slow, true),
+        (|c| c.link.latency_us = Distribution::LogNormal { median: 1.0, sigma: 0.1 }, true),
+        (|c| c.hosts = everything().hosts, true),
+        (|c| c.accept.backlog = 1, false),
+        (|c| c.cpu.exec_us = 1.0, false),
+    ];
+    for (index, (change, varies)) in changes.into_iter().enumerate() {
+        let mut calibration = Calibration::default();
+        change(&mut calibration);
+        assert_eq!(calibration.varies(), varies, "change {index}");
+    }
+    for (fraction, varies) in [(0.0, false), (0.5, true), (1.0, false)] {
+        let mut calibration = Calibration::default();
+        calibration.slow = Some(SlowHosts { fraction, factor: 2.0 });
+        assert_eq!(calibration.varies(), varies, "{fraction} of all hosts");
+    }
+}
+
+#[test]
 fn no_beginning_of_a_file_is_a_file() {
     for text in [Calibration::default().to_toml(), everything().to_toml()] {
         for len in 0..text.trim_end().len() {

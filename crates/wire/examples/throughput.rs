@@ -10,11 +10,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use model::{AgentId, JobId, Rank};
-use wire::{
-    BuildHash, Ephemeral, Established, Expected, Handshake, Message, Outbox, Output, Preamble,
-    Secret, SessionId, Stream,
-};
+use model::{JobId, Rank};
+use wire::{Message, Outbox, Output, Stream, rehearsed};
 
 const ROUNDS: u32 = 1_000;
 const ROUND_BYTES: usize = 512 << 10;
@@ -29,14 +26,14 @@ fn main() {
 
 fn time_handshake() {
     let secs = best_secs(|| {
-        black_box(handshake());
+        black_box(rehearsed());
     });
     println!("handshake, both sides: {:.3} ms", secs * 1e3);
 }
 
 /// Sends output in pieces of `piece_bytes` and reads it back as a driver does.
 fn time_link(piece_bytes: usize) {
-    let (mut child, mut parent) = handshake();
+    let (mut child, mut parent) = rehearsed();
     let message = output(piece_bytes);
     let (mut outbox, mut out) = (Outbox::new(), Vec::new());
     let (mut send_secs, mut receive_secs) = (f64::MAX, f64::MAX);
@@ -98,23 +95,4 @@ fn output(bytes: usize) -> Message {
         lead: bytes::Bytes::new(),
         data: vec![b'x'; bytes].into(),
     })
-}
-
-fn handshake() -> (Established, Established) {
-    let secret = Secret::new([1; 32]);
-    let expected =
-        Expected { build: BuildHash([1; 8]), session: SessionId([2; 16]), own: AgentId(0) };
-    let preamble = Preamble {
-        build: expected.build,
-        session: expected.session,
-        from: AgentId(1),
-        to: expected.own,
-        attempt: 0,
-    };
-    let mut child = Handshake::initiator(&secret, preamble, Ephemeral::new([3; 32]));
-    let mut parent = Handshake::responder(&secret, expected, Ephemeral::new([4; 32]));
-    parent.on_bytes(&child.poll_send().unwrap()).unwrap();
-    child.on_bytes(&parent.poll_send().unwrap()).unwrap();
-    parent.on_bytes(&child.poll_send().unwrap()).unwrap();
-    (child.poll_established().unwrap(), parent.poll_established().unwrap())
 }

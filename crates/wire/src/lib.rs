@@ -18,6 +18,8 @@ pub mod handshake;
 pub mod inbox;
 pub mod outbox;
 
+mod rehearsal;
+
 pub use boot::{BootError, BootPayload};
 pub use channel::{Channel, ChannelError, Preamble, Refusal, VERSION};
 pub use frame::{Class, Decoder, Frame, FrameError, encode, encoded_len};
@@ -28,4 +30,5 @@ pub use message::{
     ShellFailureKind, StartCause, StartFailure, Stats, Stream, Welcome, Work,
 };
 pub use outbox::Outbox;
+pub use rehearsal::rehearsed;
 pub use secret::{BuildHash, Ephemeral, Secret, SessionId};

@@ -5,12 +5,12 @@ mod arbitrary;
 mod link;
 
 use bytes::Bytes;
-use link::{established, received, sealed};
+use link::{received, sealed};
 use model::{ExitStatus, JobId, Rank, StatusRuns};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::channel::RECORD_BYTES_MAX;
-use wire::{Class, Frame, Message, Outbox, Output, Stream, encoded_len};
+use wire::{Class, Frame, Message, Outbox, Output, Stream, encoded_len, rehearsed};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
@@ -20,7 +20,7 @@ proptest! {
         messages in vec(arbitrary::message(), 0..10),
         cuts in vec(1_usize..500, 1..20),
     ) {
-        let (mut child, mut parent) = established();
+        let (mut child, mut parent) = rehearsed();
         let mut outbox = Outbox::new();
         for message in &messages {
             outbox.push(message).unwrap();
@@ -46,7 +46,7 @@ proptest! {
         messages in vec(arbitrary::data_message(), 1..6),
         bytes_max in 1_usize..100_000,
     ) {
-        let (mut child, mut parent) = established();
+        let (mut child, mut parent) = rehearsed();
         let mut outbox = Outbox::new();
         let mut arrived = Vec::new();
         for message in &messages {
@@ -64,7 +64,7 @@ proptest! {
 
 #[test]
 fn control_overtakes_data_but_does_not_cut_a_frame() {
-    let (mut child, mut parent) = established();
+    let (mut child, mut parent) = rehearsed();
     let mut outbox = Outbox::new();
     let (first, second) = (output(0, 65_536), output(65_536, 10));
     outbox.push(&first).unwrap();
@@ -88,7 +88,7 @@ fn the_end_of_a_stream_does_not_overtake_it() {
         Message::Done { job: JobId(0), statuses },
         Message::Bye(Box::default()),
     ];
-    let (mut child, mut parent) = established();
+    let (mut child, mut parent) = rehearsed();
     let mut outbox = Outbox::new();
     for message in messages.iter().chain([&PING]) {
         outbox.push(message).unwrap();
@@ -100,7 +100,7 @@ fn the_end_of_a_stream_does_not_overtake_it() {
 
 #[test]
 fn many_small_messages_share_a_record() {
-    let (mut child, _) = established();
+    let (mut child, _) = rehearsed();
     let mut outbox = Outbox::new();
     for _ in 0..1_000 {
         outbox.push(&PING).unwrap();
@@ -115,7 +115,7 @@ fn one_encoding_serves_many_links() {
         Message::Release { job: JobId(0), fence: 0, payload: Bytes::from(vec![7; 1_000_000]) };
     let frame = Frame::new(&release).unwrap();
     for _ in 0..3 {
-        let (mut child, mut parent) = established();
+        let (mut child, mut parent) = rehearsed();
         let mut outbox = Outbox::new();
         outbox.push_frame(frame.clone());
         let sent = sealed(&mut child, &mut outbox);
@@ -125,7 +125,7 @@ fn one_encoding_serves_many_links() {
 
 #[test]
 fn output_arrives_as_slices_of_one_buffer() {
-    let (mut child, mut parent) = established();
+    let (mut child, mut parent) = rehearsed();
     let mut outbox = Outbox::new();
     outbox.push(&output(0, 1_000)).unwrap();
     outbox.push(&output(1_000, 1_000)).unwrap();
