@@ -9,11 +9,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context;
-use model::{Time, Tree};
-use proto::Event;
-use sim::{Calibration, Session};
+use model::Tree;
+use sim::Calibration;
 
 use crate::jobs::{Job, Shell};
+use crate::plan;
 use crate::quantity::median;
 use crate::report::{Bar, Measured, Report, Row};
 use crate::run::Running;
@@ -105,17 +105,13 @@ fn join_time(words: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// When the head of a simulated session says so.
+/// When all would have joined on this machine.
 fn simulated(n: usize, tree: &str, per_start: Duration) -> Measured {
     let mut calibration = Calibration::modelled_shell();
     calibration.cpu.cores = cores();
     calibration.cpu.is_shared = true;
     calibration.cpu.exec_us = per_start.as_secs_f64() * 1e6;
-    let n = u32::try_from(n).map_err(|error| error.to_string())?;
-    let session = Session::of(n).tree(tree).calibration(calibration);
-    let report = session.try_run().map_err(|failure| failure.to_string())?;
-    let joined = report.time_of(|event| *event == Event::AllJoined);
-    Ok(joined.ok_or("not all have joined")?.since(Time::ZERO).into())
+    plan::simulated(n, tree, calibration)
 }
 
 /// What a tree takes by its own arithmetic.

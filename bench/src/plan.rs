@@ -10,7 +10,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use engine::tree;
-use model::{AgentId, IdSet, Tree};
+use model::{AgentId, IdSet, Time, Tree};
+use proto::Event;
+use sim::{Calibration, Distribution, Session};
+
+use crate::report::Measured;
 
 /// The tree of the floor: the greedy one for these costs. Without any, all trees take no time by
 /// arithmetic, and it is the one that the product would plan for the costs of ssh that it assumes:
@@ -25,6 +29,23 @@ pub(crate) fn floor_tree(n: usize, latency: Duration, gap: Duration) -> Tree {
 /// When the greedy tree for these costs is complete: the optimum, whatever the tree.
 pub(crate) fn greedy_arithmetic(n: usize, latency: Duration, gap: Duration) -> Duration {
     tree::completion_time(&Tree::Greedy { latency, gap }, n as u64, latency, gap)
+}
+
+/// When the product's own tree is complete where these costs are constant and nothing else costs
+/// anything. It is simulated, since nothing but its run tells who starts whom.
+pub(crate) fn own_arithmetic(n: usize, latency: Duration, gap: Duration) -> Measured {
+    let mut calibration = Calibration::constant(latency, gap);
+    calibration.link.latency_us = Distribution::constant(0.0);
+    simulated(n, "adaptive", calibration)
+}
+
+/// When the head of a simulated session says that all have joined.
+pub(crate) fn simulated(n: usize, tree: &str, calibration: Calibration) -> Measured {
+    let n = u32::try_from(n).map_err(|error| error.to_string())?;
+    let session = Session::of(n).tree(tree).calibration(calibration);
+    let report = session.try_run().map_err(|failure| failure.to_string())?;
+    let joined = report.time_of(|event| *event == Event::AllJoined);
+    Ok(joined.ok_or("not all have joined")?.since(Time::ZERO).into())
 }
 
 /// Writes who starts whom among `n` agents and the root, as `floors/tree.c` reads it.
@@ -58,6 +79,19 @@ fn children(tree: &Tree, n: usize) -> Vec<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The engine gives no process more than 64 children, and finds the costs out by itself.
+    #[test]
+    fn the_products_own_arithmetic_is_little_above_the_optimum() {
+        for (latency_ms, gap_ms) in [(1_028, 28), (257, 7), (100, 10)] {
+            let costs = [latency_ms, gap_ms].map(Duration::from_millis);
+            for n in [1, 16, 256, 1_000] {
+                let own = own_arithmetic(n, costs[0], costs[1]).unwrap().value;
+                let optimum = greedy_arithmetic(n, costs[0], costs[1]).as_secs_f64();
+                assert!((0.999 * optimum..1.15 * optimum).contains(&own), "{n}: {own} {optimum}");
+            }
+        }
+    }
 
     #[test]
     fn a_plan_lists_every_agent_once() {
