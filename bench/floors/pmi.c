@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <search.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,21 @@
 extern char **environ;
 
 #define LINE_BYTES_MAX 2048
+#define FD_MAX 65536
 
 static int hosts, count, in_barrier, *clients;
+
+/* By descriptor: bytes of a request that was looked at and waits for its reply. To take them before would wake the
+ * client, which waits for no room but for the reply. */
+static ssize_t seen[FD_MAX];
+
+static void take_seen(int fd)
+{
+	char line[LINE_BYTES_MAX];
+	if (seen[fd] > 0 && recv(fd, line, (size_t)seen[fd], 0) != seen[fd])
+		err(1, "recv");
+	seen[fd] = 0;
+}
 
 /* The other servers, in the first; the first, in the others. */
 static int is_first, *peers, peer_count, servers_in_barrier;
@@ -36,6 +50,7 @@ static void reply(int fd, const char *text, size_t length)
 {
 	if (write(fd, text, length) != (ssize_t)length)
 		err(1, "write");
+	take_seen(fd);
 }
 
 #define REPLY(fd, text) reply(fd, text, sizeof text - 1)
@@ -188,19 +203,20 @@ static void serve(int fd, char *line)
 static int read_request(int fd)
 {
 	char line[LINE_BYTES_MAX];
-	ssize_t length = read(fd, line, sizeof line - 1);
+	ssize_t length = recv(fd, line, sizeof line - 1, MSG_PEEK);
 	if (length <= 0) {
 		close(fd);
 		return 0;
 	}
+	seen[fd] = length;
 	line[length - 1] = 0;
 	serve(fd, line);
 	return 1;
 }
 
-static void watch(int poller, int fd)
+static void watch(int poller, int fd, uint32_t events)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+	struct epoll_event event = { .events = events, .data.fd = fd };
 	if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) < 0)
 		err(1, "epoll_ctl");
 }
@@ -221,8 +237,10 @@ static void start_client(int poller, int index, int rank, char **argv)
 	if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) != 0)
 		errx(1, "cannot spawn %s", argv[0]);
 	close(pair[1]);
+	if (pair[0] >= FD_MAX)
+		errx(1, "too many descriptors");
 	clients[index] = pair[0];
-	watch(poller, pair[0]);
+	watch(poller, pair[0], EPOLLIN | EPOLLET);
 }
 
 /* Forks the other servers. Returns which host this one is. */
@@ -268,7 +286,7 @@ int main(int argc, char **argv)
 	if (!hcreate((size_t)hosts * (size_t)count * 4))
 		err(1, "hcreate");
 	for (int i = 0; i < peer_count; i++)
-		watch(poller, peers[i]);
+		watch(poller, peers[i], EPOLLIN);
 	for (int i = 0; i < count; i++)
 		start_client(poller, i, host * count + i, argv + 3);
 	for (int left = count; left > 0;) {
