@@ -1,8 +1,8 @@
-//! The file of a session's log: a line that says what was run, the log, and a line that says that
-//! it is whole.
+//! The file of a session's log: a line that says what was run, the calibration if it was another than
+//! usual, the log, and a line that says that it is whole.
 //!
-//! A log is not read to be believed. Its first line is enough to run the same session again, so a
-//! replay does that, compares line by line, and knows the whole state at any step.
+//! A log is not read to be believed. What stands before the steps is enough to run the same session
+//! again, so a replay does that, compares line by line, and knows the whole state at any step.
 
 use std::io::{self, BufRead, Write};
 
@@ -10,6 +10,9 @@ use crate::log::TextHash;
 
 /// The first word of a log.
 const MAGIC: &str = "convoke-simulation-log";
+
+/// What each line of the calibration begins with.
+const CALIBRATION: &str = "calibration|";
 
 /// The first word of a log's last line.
 const END: &str = "end";
@@ -21,6 +24,8 @@ pub struct LogHeader {
     pub commit: Option<String>,
     /// What was run, in the words of `simulate`'s command line.
     pub args: Vec<String>,
+    /// The text of the calibration file that was given.
+    pub calibration: Option<String>,
 }
 
 /// Why a log can't be replayed.
@@ -61,19 +66,23 @@ pub struct LogFile {
 
 impl LogFile {
     /// The version of the files that this build writes and replays.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// Reads a whole log.
     pub fn read(reader: impl BufRead) -> Result<LogFile, LogError> {
         let mut lines =
             reader.lines().collect::<io::Result<Vec<String>>>().map_err(LogError::Read)?;
-        let header = LogHeader::parse(lines.first().ok_or(LogError::NoLog)?)?;
+        let mut header = LogHeader::parse(lines.first().ok_or(LogError::NoLog)?)?;
         let end = lines.pop().filter(|line| !lines.is_empty() && line.starts_with(END));
         let end = end.ok_or(LogError::Truncated { lines: lines.len() + 1 })?;
         lines.remove(0);
         if end != end_line(&lines) {
             return Err(LogError::Damaged);
         }
+        let steps = lines.iter().position(|line| !line.starts_with(CALIBRATION));
+        let calibration = lines.drain(..steps.unwrap_or(lines.len()));
+        let text: Vec<String> = calibration.map(|line| line[CALIBRATION.len()..].into()).collect();
+        header.calibration = (!text.is_empty()).then(|| text.join("\n"));
         Ok(LogFile { header, lines })
     }
 }
@@ -96,7 +105,8 @@ impl LogHeader {
         }
         let commit = field("commit=").ok_or(LogError::Damaged)?;
         let commit = (commit != "unknown").then(|| commit.to_owned());
-        Ok(LogHeader { commit, args: words.map(str::to_owned).collect() })
+        let args = words.map(str::to_owned).collect();
+        Ok(LogHeader { commit, args, calibration: None })
     }
 }
 
@@ -113,6 +123,9 @@ impl<W: Write> LogWriter<W> {
     pub fn new(writer: W, header: &LogHeader) -> LogWriter<W> {
         let mut log = LogWriter { writer, lines: 0, hash: TextHash::EMPTY, error: None };
         log.write(&header.line());
+        for line in header.calibration.iter().flat_map(|text| text.lines()) {
+            log.line(&format!("{CALIBRATION}{line}"));
+        }
         log
     }
 

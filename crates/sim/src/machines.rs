@@ -18,8 +18,9 @@ pub(crate) struct Machines<'a> {
     seed: u64,
     /// Hosts that the calibration names: the index of their entry.
     named: BTreeMap<u32, usize>,
-    /// When each core is free, host by host. Empty while nothing takes a processor's time.
-    free_at: Vec<Time>,
+    /// When each core that has worked is free, host by host. Empty while nothing takes a processor's
+    /// time.
+    free_at: Vec<Vec<Time>>,
 }
 
 impl<'a> Machines<'a> {
@@ -81,12 +82,15 @@ impl<'a> Machines<'a> {
         let Cpu { cores, is_shared, .. } = self.calibration.cpu;
         let cores = usize::try_from(cores).unwrap_or(1);
         let host = if is_shared { 0 } else { usize::try_from(agent.0).unwrap_or(0) };
-        let end = (host + 1) * cores;
-        if self.free_at.len() < end {
-            self.free_at.resize(end, Time::ZERO);
+        if self.free_at.len() <= host {
+            self.free_at.resize(host + 1, Vec::new());
         }
-        let host_cores = &mut self.free_at[end - cores..end];
-        host_cores.iter_mut().min().expect("every host has a core")
+        let used = &mut self.free_at[host];
+        if used.len() < cores {
+            used.push(Time::ZERO); // one that has not worked yet
+            return used.last_mut().expect("it was pushed");
+        }
+        used.iter_mut().min().expect("every host has a core")
     }
 
     fn launch(&self, agent: AgentId) -> &Launch {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use sim::{LogError, LogFile, LogHeader, LogWriter, Session};
+use sim::{Calibration, LogError, LogFile, LogHeader, LogWriter, Session};
 
 /// The hashes of the logs of the first seeds. They change with what the engine does, and must not
 /// change with the machine: a difference that no change of ours explains is a bug.
@@ -45,8 +45,8 @@ fn a_log_that_was_cut_off_or_changed_or_is_of_another_version_is_refused_as_that
     assert!(matches!(read("hello\n"), LogError::NoLog));
     let changed = text.replacen("wants", "wishes", 1);
     assert!(matches!(read(&changed), LogError::Damaged));
-    let other = read(&text.replacen("version=1", "version=9", 1));
-    assert_eq!(other.to_string(), "the log has version 9, and this build replays version 1");
+    let other = read(&text.replacen("version=2", "version=9", 1));
+    assert_eq!(other.to_string(), "the log has version 9, and this build replays version 2");
 }
 
 #[test]
@@ -77,10 +77,86 @@ fn a_log_of_another_run_is_noticed_with_the_line_that_differs() {
     let (status, words) = simulate(&["replay", path.to_str().unwrap(), "--until", "5"]);
     assert_eq!(status, 1);
     assert!(words.contains("error: this is another run: the log says\n  0 0 ns something else"));
-    std::fs::write(&path, "convoke-simulation-log version=1 commit=x --seed 1\n").unwrap();
+    std::fs::write(&path, "convoke-simulation-log version=2 commit=x --seed 1\n").unwrap();
     let (status, words) = simulate(&["replay", path.to_str().unwrap(), "--until", "5"]);
     assert_eq!(status, 2);
     assert!(words.contains("the log was cut off after line 1"), "{words}");
+}
+
+#[test]
+fn a_log_holds_its_calibration_so_that_a_replay_needs_no_other_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, log) = (dir.path().join("a calibration"), dir.path().join("log"));
+    let mut calibration = Calibration::default();
+    calibration.cpu.exec_us = 1_234.0;
+    let text = calibration.to_toml();
+    std::fs::write(&file, &text).unwrap();
+    let [file, log] = [&file, &log].map(|path| path.to_str().unwrap());
+    let (status, _) = simulate(&["--agents", "5", "--calibration", file, "--log", log]);
+    assert_eq!(status, 0);
+    std::fs::remove_file(file).unwrap();
+    let (status, words) = simulate(&["replay", log, "--until", "1000000"]);
+    assert!(status == 0 && words.contains(": 0 of 6 processes run"), "{words}");
+    let read = LogFile::read(std::fs::read(log).unwrap().as_slice()).unwrap();
+    assert_eq!(read.header.calibration.as_deref(), Some(text.trim_end()));
+    let changed = std::fs::read_to_string(log).unwrap().replacen("1234", "1235", 1);
+    assert!(matches!(LogFile::read(changed.as_bytes()), Err(LogError::Damaged)));
+}
+
+#[test]
+fn a_log_that_goes_on_after_the_end_of_the_session_is_another_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let whole = LogFile::read(log_of(1).as_bytes()).unwrap();
+    let last = whole.lines.last().unwrap();
+    let step: u64 = last.split(' ').next().unwrap().parse().unwrap();
+    let mut text = Vec::new();
+    let mut writer = LogWriter::new(&mut text, &header(1));
+    let more = format!("{} 1 ns something more", step + 1);
+    whole.lines.iter().for_each(|line| writer.line(line));
+    writer.line(&more);
+    writer.finish().unwrap();
+    std::fs::write(&path, text).unwrap();
+    let replay =
+        |until: u64| simulate(&["replay", path.to_str().unwrap(), "--until", &until.to_string()]);
+    assert_eq!(replay(step + 1).0, 0);
+    let (status, words) = replay(step + 2);
+    assert!(status == 1 && words.contains(&format!("the log goes on with\n  {more}")), "{words}");
+}
+
+#[test]
+fn arguments_that_cannot_be_meant_are_refused_before_anything_runs() {
+    for (args, expected) in [
+        (&["--agents", "0"][..], "--agents: there must be at least one"),
+        (&["--agents", "2", "--tasks", "0"], "--tasks: there must be at least one"),
+        (&["--agents", "-1"], "--agents: `-1` is no number in range"),
+        (&["--agents", "4000000000"], "of memory, and"),
+        (&["--agents", "9999", "--tasks", "1000000"], "of memory, and"),
+        (&["--seeds", "5", "--agents", "3"], "with --seeds, sessions are random"),
+        (&["--seeds", "5", "--log", "x"], "logs go to --logs"),
+        (&["--seed", "5", "--minutes", "1"], "--minutes, --state and --logs are for --seeds"),
+        (&["--agents"], "--agents needs a value"),
+        (&["--nodes", "3"], "`--nodes` is no option"),
+        (&["--calibration", "/no/such"], "read calibration `/no/such`"),
+    ] {
+        let (status, words) = simulate(args);
+        assert!(status == 2 && words.contains(expected), "{args:?}: {words}");
+    }
+    let (status, words) = simulate(&["--help"]);
+    assert!(status == 0 && words.starts_with("usage: simulate"), "{words}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_panic() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    #[expect(clippy::disallowed_methods, reason = "a test of a program of ours")]
+    let output = Command::new(env!("CARGO_BIN_EXE_simulate"))
+        .args(["--agents", "3"])
+        .stdout(writer)
+        .output()
+        .unwrap();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
 }
 
 #[test]
@@ -100,7 +176,7 @@ fn a_batch_of_seeds_goes_on_where_it_was() {
 }
 
 fn header(seed: u64) -> LogHeader {
-    LogHeader { commit: None, args: vec!["--seed".into(), seed.to_string()] }
+    LogHeader { commit: None, args: vec!["--seed".into(), seed.to_string()], calibration: None }
 }
 
 fn log_of(seed: u64) -> String {

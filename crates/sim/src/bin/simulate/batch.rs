@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sim::{Failure, Report, Session};
+use sim::{Failure, LogHeader, Report, Session};
 
 use crate::options::Options;
-use crate::{caught, commit, run_logged};
+use crate::{caught, commit, run_logged, say};
 
 /// Seeds that one thread takes at a time.
 const BLOCK: u64 = 32;
@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         }
     });
     let batch = batch.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(batch.summary(options.state.as_deref()))
+    batch.summary(options.state.as_deref())
 }
 
 fn random(seed: u64, sink: Option<&mut dyn FnMut(&str)>) -> Result<Report, Failure> {
@@ -95,9 +95,10 @@ fn lock(batch: &Mutex<Batch>) -> MutexGuard<'_, Batch> {
 /// Says which seed failed, and writes its log: of a panic, what came before it.
 fn report(seed: u64, run: RunSeed, failure: &Failure, logs: &Path) -> String {
     let args = vec!["--seed".to_owned(), seed.to_string()];
+    let header = LogHeader { commit: commit(), args, calibration: None };
     let path = logs.join(format!("seed-{seed}.log"));
     let made = std::fs::create_dir_all(logs).map_err(|error| error.to_string());
-    let written = made.and_then(|()| run_logged(&path, args, |sink| run(seed, Some(sink))));
+    let written = made.and_then(|()| run_logged(&path, header, |sink| run(seed, Some(sink))));
     let log = match written {
         Ok(_) => path.display().to_string(),
         Err(words) => format!("none, {words}"),
@@ -138,22 +139,24 @@ impl Batch {
         }
     }
 
-    fn summary(&self, state: Option<&Path>) -> ExitCode {
+    fn summary(&self, state: Option<&Path>) -> Result<ExitCode, String> {
         let Batch { first, end, done_below, failed, .. } = self;
         let failures = failed.len();
-        println!("seeds {first} to {done_below} done, {failures} failed");
+        let mut text = format!("seeds {first} to {done_below} done, {failures} failed\n");
         if failures > 0 {
-            println!("failed, those of earlier runs too: {failed:?}");
+            text += &format!("failed, those of earlier runs too: {failed:?}\n");
         }
         if done_below < end {
+            let left = end - done_below;
             let kept = state.map_or(String::new(), |path| format!(", kept in {}", path.display()));
-            println!("out of time: {} left, the next is {done_below}{kept}", end - done_below);
+            text += &format!("out of time: {left} left, the next is {done_below}{kept}\n");
         }
+        say(&text)?;
         if failures > 0 {
             eprintln!("hint: `simulate --seed N` shows the last steps of one");
-            return ExitCode::FAILURE;
+            return Ok(ExitCode::FAILURE);
         }
-        ExitCode::SUCCESS
+        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs sessions in virtual time: one that the options describe, random ones by the thousand, or
 //! one whose log there is.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
+#![expect(clippy::print_stderr, reason = "a command line tool")]
 
 mod batch;
 mod memory;
@@ -8,7 +8,7 @@ mod options;
 mod replay;
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, ErrorKind, Write};
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words[..] {
+        ["--help" | "-h"] => say(&format!("{USAGE}\n")).map(|()| ExitCode::SUCCESS),
         ["replay", log, "--until", step] => replay::replay(Path::new(log), step),
         ["replay", ..] => Err("replay needs a log and `--until STEP`".into()),
         _ => Options::parse(&args).and_then(|options| simulate(&options)),
@@ -42,13 +43,12 @@ fn simulate(options: &Options) -> Result<ExitCode, String> {
     }
     let session = options.session()?;
     let result = match &options.log {
-        Some(path) => run_logged(path, options.session_args(), |sink| session.run_logged(sink))?,
+        Some(path) => run_logged(path, options.log_header(), |sink| session.run_logged(sink))?,
         None => caught(|| session.try_run()),
     };
     Ok(match result {
         Ok(report) => {
-            println!("{}", summary(&report));
-            print_memory(&report);
+            say(&format!("{}\n{}", summary(&report), memory_line(&report)))?;
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -61,12 +61,12 @@ fn simulate(options: &Options) -> Result<ExitCode, String> {
 /// Runs a session and writes its log, which is whole even where the session panics.
 pub(crate) fn run_logged(
     path: &Path,
-    args: Vec<String>,
+    header: LogHeader,
     run: impl FnOnce(&mut dyn FnMut(&str)) -> Result<Report, Failure>,
 ) -> Result<Result<Report, Failure>, String> {
     let failed = |error: std::io::Error| format!("write log `{}`: {error}", path.display());
     let file = BufWriter::new(File::create(path).map_err(failed)?);
-    let mut log = LogWriter::new(file, &LogHeader { commit: commit(), args });
+    let mut log = LogWriter::new(file, &header);
     let result = caught(|| run(&mut |line| log.line(line)));
     log.finish().map_err(failed)?;
     Ok(result)
@@ -100,11 +100,20 @@ pub(crate) fn commit() -> Option<String> {
     commit.filter(|commit| !commit.is_empty() && !commit.contains(char::is_whitespace))
 }
 
-fn print_memory(report: &Report) {
-    let agents = report.starts.len().max(1) as u64;
-    if let Some(bytes) = memory::peak_bytes() {
-        println!("memory at most {bytes} bytes, {} per agent", bytes / agents);
+/// Writes to standard output. Whoever reads no more, such as `head`, has seen enough.
+pub(crate) fn say(text: &str) -> Result<(), String> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("write to standard output: {error}"))
+        }
+        Ok(()) | Err(_) => Ok(()),
     }
+}
+
+fn memory_line(report: &Report) -> String {
+    let agents = report.starts.len().max(1) as u64;
+    let line = |bytes| format!("memory at most {bytes} bytes, {} per agent\n", bytes / agents);
+    memory::peak_bytes().map_or(String::new(), line)
 }
 
 fn summary(report: &Report) -> String {

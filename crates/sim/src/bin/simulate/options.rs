@@ -1,11 +1,13 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use model::Rank;
-use sim::{Calibration, Distribution, Launch, Script, Session};
+use sim::{Calibration, CalibrationError, Distribution, Launch, LogHeader, Script, Session};
+
+use crate::{commit, memory};
 
 pub(crate) const USAGE: &str = "\
 usage: simulate [--agents N] [--tree T] [--tasks N] [--latency-ms L] [--gap-ms G] [--link-ms L]
@@ -15,10 +17,13 @@ usage: simulate [--agents N] [--tree T] [--tasks N] [--latency-ms L] [--gap-ms G
   One job on N agents; with --seed alone the random session of that seed. With --seeds: random
   sessions with random faults, seeds S up to S+K, for at most M minutes; FILE keeps the next seed,
   and a failed session's log goes to DIR. A replay runs the session of a log again, checks that it
-  is the same, and shows what there is after so many steps.";
+  is the same, and shows what there is after so many steps. A log holds its calibration.";
 
 /// The most agents whose tasks exchange cards.
 const CARDS_MAX: u32 = 10_000;
+
+/// What a card takes in each agent; `tests/scale.rs` measures it.
+const BYTES_PER_CARD: u64 = 25;
 
 /// One in so many tasks of a large session writes something.
 const WRITER_STEP: usize = 1_000;
@@ -32,7 +37,7 @@ pub(crate) struct Options {
     latency: Option<Duration>,
     gap: Option<Duration>,
     link: Option<Duration>,
-    calibration: Option<PathBuf>,
+    calibration: Option<CalibrationText>,
     pub(crate) seed: Option<u64>,
     pub(crate) log: Option<PathBuf>,
     pub(crate) seeds: Option<u64>,
@@ -43,18 +48,60 @@ pub(crate) struct Options {
     session_args: Vec<String>,
 }
 
+/// A calibration, and the file that it is from.
+#[derive(Clone, Debug)]
+struct CalibrationText {
+    path: PathBuf,
+    text: String,
+}
+
 impl Options {
     pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
         let mut options = Options::default();
         let mut args = args.iter();
         while let Some(name) = args.next() {
             let value = args.next().ok_or(format!("{name} needs a value"))?;
-            if !options.set_action(name, value)? {
+            if name == "--calibration" {
+                options.calibration = Some(CalibrationText::read(value.into())?);
+            } else if !options.set_action(name, value)? {
                 options.set_session(name, value)?;
                 options.session_args.extend([name.clone(), value.clone()]);
             }
         }
+        options.check()?;
         Ok(options)
+    }
+
+    /// The options that a log names, and the calibration that it holds.
+    pub(crate) fn of_log(path: &Path, header: &LogHeader) -> Result<Options, String> {
+        let mut options = Options::parse(&header.args)?;
+        let text = header.calibration.clone();
+        options.calibration = text.map(|text| CalibrationText { path: path.into(), text });
+        Ok(options)
+    }
+
+    /// What is enough to run the session again.
+    pub(crate) fn log_header(&self) -> LogHeader {
+        let calibration = self.calibration.as_ref().map(|calibration| calibration.text.clone());
+        LogHeader { commit: commit(), args: self.session_args.clone(), calibration }
+    }
+
+    /// Refuses what would be ignored.
+    fn check(&self) -> Result<(), String> {
+        let is_batch = self.seeds.is_some();
+        let seed_words = if self.seed.is_some() { 2 } else { 0 };
+        let is_described = self.session_args.len() > seed_words || self.calibration.is_some();
+        if is_batch && is_described {
+            return Err("with --seeds, sessions are random: only --seed says which".into());
+        }
+        if is_batch && self.log.is_some() {
+            return Err("with --seeds, logs go to --logs, and only those of failed seeds".into());
+        }
+        let of_batches = self.minutes.is_some() || self.state.is_some() || self.logs.is_some();
+        if !is_batch && of_batches {
+            return Err("--minutes, --state and --logs are for --seeds".into());
+        }
+        Ok(())
     }
 
     /// What to do with the session.
@@ -73,53 +120,71 @@ impl Options {
     /// What session it is.
     fn set_session(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
-            "--agents" => self.agents = Some(number(name, value)?),
+            "--agents" => self.agents = Some(at_least_one(name, value)?),
             "--tree" => {
                 value.parse::<model::Tree>().map_err(|error| error.to_string())?;
                 self.tree = Some(value.into());
             }
-            "--tasks" => self.tasks = Some(number(name, value)?),
+            "--tasks" => self.tasks = Some(at_least_one(name, value)?),
             "--latency-ms" => self.latency = Some(milliseconds(name, value)?),
             "--gap-ms" => self.gap = Some(milliseconds(name, value)?),
             "--link-ms" => self.link = Some(milliseconds(name, value)?),
-            "--calibration" => self.calibration = Some(value.into()),
             "--seed" => self.seed = Some(number(name, value)?),
             _ => return Err(format!("`{name}` is no option")),
         }
         Ok(())
     }
 
+    /// The words that describe the session.
     pub(crate) fn session_args(&self) -> Vec<String> {
-        self.session_args.clone()
+        let calibration = self.calibration.iter();
+        let calibration =
+            calibration.flat_map(|it| ["--calibration".to_owned(), it.path.display().to_string()]);
+        self.session_args.iter().cloned().chain(calibration).collect()
     }
 
     /// The session that the options describe: a random one if they say nothing but a seed.
     pub(crate) fn session(&self) -> Result<Session, String> {
-        match (self.seed, self.session_args.len()) {
-            (Some(seed), 2) => Ok(Session::random(seed)),
+        match (self.seed, self.session_args.len(), &self.calibration) {
+            (Some(seed), 2, None) => Ok(Session::random(seed)),
             _ => self.described(),
         }
     }
 
+    /// Bytes that the session takes at most.
+    fn bytes_needed(&self) -> u64 {
+        let agents = u64::from(self.agents());
+        let tasks = agents.saturating_mul(self.tasks.unwrap_or(1).into());
+        let cards = if self.has_cards() { agents.saturating_mul(tasks) } else { 0 };
+        sim::bytes_needed(agents, tasks).saturating_add(cards.saturating_mul(BYTES_PER_CARD))
+    }
+
+    fn agents(&self) -> u32 {
+        self.agents.unwrap_or(16)
+    }
+
+    /// Every agent holds every card, so a large session exchanges none.
+    fn has_cards(&self) -> bool {
+        self.agents() <= CARDS_MAX
+    }
+
     fn described(&self) -> Result<Session, String> {
-        let agents = self.agents.unwrap_or(16);
-        // Every agent holds every card, so a large session exchanges none.
-        let script = if agents <= CARDS_MAX { Script::mpi() } else { Script::new() };
+        let agents = self.agents();
+        memory::check(self.bytes_needed(), memory::free_bytes())?;
+        let script = if self.has_cards() { Script::mpi() } else { Script::new() };
         let session = Session::of(agents)
             .seed(self.seed.unwrap_or(0))
             .tree(self.tree.as_deref().unwrap_or("adaptive"))
             .tasks(self.tasks.unwrap_or(1))
             .script(script);
         let calibration = match &self.calibration {
-            Some(path) => Calibration::load(path).map_err(|error| {
-                let cause = std::error::Error::source(&error);
-                let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
-                format!("{error}{cause}\nhint: {}", error.hint())
-            })?,
+            Some(CalibrationText { path, text }) => {
+                Calibration::from_toml(path, text).map_err(|error| words(&error))?
+            }
             None => usual(),
         };
         let mut session = session.calibration(calibration);
-        if agents > CARDS_MAX {
+        if !self.has_cards() {
             for rank in (0..agents).step_by(WRITER_STEP) {
                 session = session.task(Rank(rank), Script::new().output(640));
             }
@@ -140,6 +205,21 @@ impl Options {
     }
 }
 
+impl CalibrationText {
+    fn read(path: PathBuf) -> Result<CalibrationText, String> {
+        let read = std::fs::read_to_string(&path);
+        let text =
+            read.map_err(|source| words(&CalibrationError::Read { path: path.clone(), source }))?;
+        Ok(CalibrationText { path, text })
+    }
+}
+
+fn words(error: &CalibrationError) -> String {
+    let cause = std::error::Error::source(error);
+    let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
+    format!("{error}{cause}\nhint: {}", error.hint())
+}
+
 fn usual() -> Calibration {
     let mut machines = Calibration::constant(Duration::from_millis(100), Duration::from_millis(5));
     machines.link.latency_us = Distribution::constant(1_000.0);
@@ -148,6 +228,13 @@ fn usual() -> Calibration {
 
 pub(crate) fn number<T: FromStr>(name: &str, text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{name}: `{text}` is no number in range"))
+}
+
+fn at_least_one(name: &str, text: &str) -> Result<u32, String> {
+    match number(name, text)? {
+        0 => Err(format!("{name}: there must be at least one")),
+        some => Ok(some),
+    }
 }
 
 fn milliseconds(name: &str, text: &str) -> Result<Duration, String> {

@@ -7,13 +7,13 @@ use std::process::ExitCode;
 
 use sim::LogFile;
 
-use crate::commit;
 use crate::options::{Options, number};
+use crate::{commit, say};
 
 pub(crate) fn replay(path: &Path, until: &str) -> Result<ExitCode, String> {
     let until: u64 = number("--until", until)?;
     let log = read(path)?;
-    let session = Options::parse(&log.header.args).and_then(|options| options.session())?;
+    let session = Options::of_log(path, &log.header).and_then(|options| options.session())?;
     let mut written = log.lines.iter();
     let mut differs = None;
     let state = session.state_after(until, &mut |line| {
@@ -23,7 +23,12 @@ pub(crate) fn replay(path: &Path, until: &str) -> Result<ExitCode, String> {
             differs = Some(format!("the log says\n  {expected}\nbut this build does\n  {line}"));
         }
     });
-    print!("{state}");
+    if differs.is_none()
+        && let Some(line) = written.next().filter(|line| step_of(line) < until)
+    {
+        differs = Some(format!("the log goes on with\n  {line}\nand this build does nothing more"));
+    }
+    say(&state)?;
     let Some(words) = differs else { return Ok(ExitCode::SUCCESS) };
     let unknown = || "unknown".into();
     let (theirs, ours) =
@@ -32,6 +37,11 @@ pub(crate) fn replay(path: &Path, until: &str) -> Result<ExitCode, String> {
         "error: this is another run: {words}\nthe log's commit is {theirs}, this build's {ours}"
     );
     Ok(ExitCode::FAILURE)
+}
+
+/// How many steps there were before the one that a line is of, by the number that it begins with.
+fn step_of(line: &str) -> u64 {
+    line.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_default()
 }
 
 fn read(path: &Path) -> Result<LogFile, String> {
