@@ -189,6 +189,12 @@ impl Calibration {
         is_idle && is_uniform && !self.launch.varies()
     }
 
+    /// How many times longer than usual everything takes on the slowest host.
+    pub(crate) fn factor_max(&self) -> f64 {
+        let of_hosts = self.hosts.iter().map(|entry| entry.factor);
+        of_hosts.chain(self.slow.map(|slow| slow.factor)).fold(1.0, f64::max)
+    }
+
     fn check(&self, path: &Path) -> Result<(), CalibrationError> {
         match self.impossible() {
             Some((field, why)) => {

@@ -62,6 +62,9 @@ pub struct Session {
     timeout: Option<Duration>,
 }
 
+/// The most that is waited longer for what costs alone make late: a year, which time can hold.
+const LATE_MAX: Duration = Duration::from_secs(365 * 86_400);
+
 /// What things take that are no machine's.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
@@ -374,7 +377,11 @@ impl Session {
             | Fault::CloseOutput(_) => Duration::ZERO,
         };
         let silence = self.faults.iter().map(|(_, fault)| silence(fault)).max();
-        self.orphan_time_max + silence.unwrap_or_default()
+        // The end of the head goes down the tree, an agent after the other at the worst.
+        let is_late = !self.keeps_time();
+        let levels = self.reaction_max().saturating_mul(self.n).min(LATE_MAX);
+        let late = if is_late { silence_max + levels } else { Duration::ZERO };
+        self.orphan_time_max + silence.unwrap_or_default() + late
     }
 
     /// After which time the kernel closes a link on which nothing passes.
@@ -403,22 +410,41 @@ impl Session {
     pub(crate) fn starts_work(&self) -> bool {
         let is_even = self.join_timeout.is_none() && self.calibration.is_even(self.n);
         let is_timely = self.start_max().saturating_mul(2) < self.start_timeout();
-        self.shells.is_empty() && is_even && is_timely
+        self.shells.is_empty() && is_even && is_timely && self.keeps_time()
     }
 
     /// How long a start takes at most after the one before it, where none can take much longer than
     /// another: its parent does what messages of all agents take, and their list passes.
     fn start_max(&self) -> Duration {
-        const BYTES_PER_AGENT: u64 = 100;
-        let Calibration { launch, cpu, link, .. } = &self.calibration;
+        let launch = &self.calibration.launch;
         let gap = self.gaps.values().copied().fold(launch.gap(), Duration::max);
-        let ends_us = f64::from(self.n) * (cpu.handshake_us + 4.0 * cpu.message_us);
+        let parts = [launch.latency(), gap, self.reaction_max()];
+        parts.into_iter().fold(Duration::ZERO, Duration::saturating_add)
+    }
+
+    /// Whether processes and links are so fast that nobody misses a time at which others expect
+    /// something of it. Otherwise everybody may be taken for lost, in reality too.
+    pub(crate) fn keeps_time(&self) -> bool {
+        // Three of them without a word are a loss.
+        self.reaction_max() < 2 * Duration::from_millis(u64::from(self.spec.heartbeat_ms))
+    }
+
+    /// How long it takes at most until a process has answered another, if all agents want something of
+    /// it at once.
+    fn reaction_max(&self) -> Duration {
+        const BYTES_PER_AGENT: u64 = 100;
+        const MESSAGES: f64 = 10.0; // that an agent sends or gets, beside those for its subtree
+        let Calibration { cpu, link, .. } = &self.calibration;
+        let n = f64::from(self.n);
+        let process_us = cpu.spawn_us + cpu.exec_us + cpu.parse_us;
+        let busiest_us = process_us + n * (cpu.handshake_us + 4.0 * cpu.message_us);
+        let each_us = process_us + 2.0 * cpu.handshake_us + MESSAGES * cpu.message_us;
+        let all_us = if cpu.is_shared { n * each_us } else { 0.0 };
+        let work_us = busiest_us.max(all_us) * self.calibration.factor_max();
         let ways_us = 3.0 * link.latency_us.quantile(1.0 - 1e-12);
-        let us = cpu.spawn_us + cpu.exec_us + cpu.parse_us + ends_us + ways_us;
         let list_bytes = u64::from(self.n) * BYTES_PER_AGENT;
         let list = transfer_time(list_bytes, link.bandwidth_bytes_per_s);
-        let parts = [launch.latency(), gap, from_us(us), list];
-        parts.into_iter().fold(Duration::ZERO, Duration::saturating_add)
+        from_us(work_us + ways_us).saturating_add(list)
     }
 
     /// Whether no shell is to end by itself once it has started an agent. Over a fast link such an

@@ -194,7 +194,7 @@ impl World<'_> {
             shells: Vec::new(),
             checker: Checker::new(session.n, session.n_tasks()),
             rulebook: session.rulebook(),
-            hurt: IdSet::new(),
+            hurt: if session.keeps_time() { IdSet::new() } else { IdSet::range(0, session.n) },
             cut_short: IdSet::new(),
             holders: Holders::new(session.n),
             sets: Sets::new(session.spec.batch, &session.tree, session.n),

@@ -117,8 +117,10 @@ impl World<'_> {
         let outcome = self.processes[0].engine.outcome();
         let starts_work = faults.is_empty() && self.session.starts_work();
         let tasks_work = starts_work && self.session.tasks_work();
+        let links_last =
+            faults.is_empty() && self.session.shells_last() && self.session.keeps_time();
         let blamed = [
-            (faults.is_empty() && self.session.shells_last(), outcome.losses.is_empty(), "a loss"),
+            (links_last, outcome.losses.is_empty(), "a loss"),
             (starts_work, outcome.start_failures.is_empty(), "a failed start"),
             (tasks_work, outcome.code == 0, "a failed job"),
         ];
