@@ -15,7 +15,7 @@ const MAGIC: &str = "convoke-simulation-log";
 const CALIBRATION: &str = "calibration|";
 
 /// The first word of a log's last line.
-const END: &str = "end";
+const END: &str = "end ";
 
 /// What a log says about itself.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -44,11 +44,19 @@ pub enum LogError {
         /// Its version.
         found: String,
     },
-    /// It has no end.
-    #[error("the log was cut off after line {lines}: its last line does not start with `{END}`")]
+    /// It has no end, or the beginning of one.
+    #[error(
+        "the log was cut off in or after line {lines}: no line after that says that it is whole"
+    )]
     Truncated {
         /// How many lines there are.
         lines: usize,
+    },
+    /// Something stands behind its end.
+    #[error("the log ends in line {end}, and more stands behind that")]
+    Trailing {
+        /// The number of its last line.
+        end: usize,
     },
     /// Its lines are not those that its end counted.
     #[error("the log was changed: its end speaks of other lines than those before it")]
@@ -70,14 +78,20 @@ impl LogFile {
 
     /// Reads a whole log.
     pub fn read(reader: impl BufRead) -> Result<LogFile, LogError> {
-        let mut lines =
-            reader.lines().collect::<io::Result<Vec<String>>>().map_err(LogError::Read)?;
-        let mut header = LogHeader::parse(lines.first().ok_or(LogError::NoLog)?)?;
-        let end = lines.pop().filter(|line| !lines.is_empty() && line.starts_with(END));
+        let mut lines = reader.lines();
+        let first = lines.next().ok_or(LogError::NoLog)?.map_err(LogError::Read)?;
+        let mut header = LogHeader::parse(&first)?;
+        let mut lines = lines.collect::<io::Result<Vec<String>>>().map_err(LogError::Read)?;
+        let end = lines.iter().position(|line| line.starts_with(END));
         let end = end.ok_or(LogError::Truncated { lines: lines.len() + 1 })?;
-        lines.remove(0);
-        if end != end_line(&lines) {
-            return Err(LogError::Damaged);
+        if end + 1 < lines.len() {
+            return Err(LogError::Trailing { end: end + 2 });
+        }
+        let end = lines.pop().unwrap_or_default();
+        let expected = end_line(&lines);
+        if end != expected {
+            let cut = LogError::Truncated { lines: lines.len() + 2 };
+            return Err(if expected.starts_with(&end) { cut } else { LogError::Damaged });
         }
         let steps = lines.iter().position(|line| !line.starts_with(CALIBRATION));
         let calibration = lines.drain(..steps.unwrap_or(lines.len()));
@@ -94,16 +108,21 @@ impl LogHeader {
     }
 
     fn parse(line: &str) -> Result<LogHeader, LogError> {
+        let cut = LogError::Truncated { lines: 1 };
         let mut words = line.split(' ');
         if words.next() != Some(MAGIC) {
-            return Err(LogError::NoLog);
+            let is_cut = !line.is_empty() && MAGIC.starts_with(line);
+            return Err(if is_cut { cut } else { LogError::NoLog });
         }
-        let mut field = |name: &str| words.next().and_then(|word| word.strip_prefix(name));
-        let version = field("version=").unwrap_or("none");
+        let mut field = |name: &str| {
+            let value = words.next().and_then(|word| word.strip_prefix(name));
+            value.filter(|value| !value.is_empty())
+        };
+        let Some(version) = field("version=") else { return Err(cut) };
         if version != LogFile::VERSION.to_string() {
             return Err(LogError::Version { found: version.to_owned() });
         }
-        let commit = field("commit=").ok_or(LogError::Damaged)?;
+        let commit = field("commit=").ok_or(cut)?;
         let commit = (commit != "unknown").then(|| commit.to_owned());
         let args = words.map(str::to_owned).collect();
         Ok(LogHeader { commit, args, calibration: None })
@@ -158,5 +177,5 @@ fn end_line(lines: &[String]) -> String {
 }
 
 fn end_of(lines: u64, hash: TextHash) -> String {
-    format!("{END} lines={lines} hash={:016x}", hash.0)
+    format!("{END}lines={lines} hash={:016x}", hash.0)
 }

@@ -50,6 +50,34 @@ fn a_log_that_was_cut_off_or_changed_or_is_of_another_version_is_refused_as_that
 }
 
 #[test]
+fn no_beginning_of_a_log_is_a_log_and_each_is_told_as_one_that_was_cut_off() {
+    let mut text = Vec::new();
+    let calibration = Some(Calibration::default().to_toml());
+    let mut writer = LogWriter::new(&mut text, &LogHeader { calibration, ..header(1) });
+    writer.line("0 0 ns something");
+    writer.finish().unwrap();
+    let whole = text.len() - "\n".len();
+    assert!(LogFile::read(&text[..whole]).is_ok());
+    for length in 1..whole {
+        let error = LogFile::read(&text[..length]).unwrap_err();
+        assert!(matches!(error, LogError::Truncated { .. }), "{length} bytes: {error}");
+    }
+}
+
+#[test]
+fn what_stands_behind_the_end_of_a_log_is_refused() {
+    let text = log_of(1);
+    let end = text.lines().count();
+    for more in ["\n", "0 0 ns something more\n", text.lines().next_back().unwrap(), &text] {
+        let error = LogFile::read(format!("{text}{more}").as_bytes()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("the log ends in line {end}, and more stands behind that")
+        );
+    }
+}
+
+#[test]
 fn a_replay_shows_what_there_is_after_so_many_steps() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
@@ -80,7 +108,7 @@ fn a_log_of_another_run_is_noticed_with_the_line_that_differs() {
     std::fs::write(&path, "convoke-simulation-log version=2 commit=x --seed 1\n").unwrap();
     let (status, words) = simulate(&["replay", path.to_str().unwrap(), "--until", "5"]);
     assert_eq!(status, 2);
-    assert!(words.contains("the log was cut off after line 1"), "{words}");
+    assert!(words.contains("the log was cut off in or after line 1:"), "{words}");
 }
 
 #[test]
@@ -132,6 +160,9 @@ fn arguments_that_cannot_be_meant_are_refused_before_anything_runs() {
         (&["--agents", "-1"], "--agents: `-1` is no number in range"),
         (&["--agents", "4000000000"], "of memory, and"),
         (&["--agents", "9999", "--tasks", "1000000"], "of memory, and"),
+        (&["--seed", "1", "--seed", "2"], "--seed is given twice"),
+        (&["--log", "--agents", "3"], "--log needs a value"),
+        (&["--seed", "7", "--seeds", "18446744073709551615"], "give fewer"),
         (&["--seeds", "5", "--agents", "3"], "with --seeds, sessions are random"),
         (&["--seeds", "5", "--log", "x"], "logs go to --logs"),
         (&["--seed", "5", "--minutes", "1"], "--minutes, --state and --logs are for --seeds"),
@@ -165,7 +196,13 @@ fn a_batch_of_seeds_goes_on_where_it_was() {
     let state = dir.path().join("next");
     let state = state.to_str().unwrap();
     let (status, words) = simulate(&["--seeds", "40", "--minutes", "0", "--state", state]);
-    assert!(status == 0 && words.contains("out of time: 40 left, the next is 0"), "{words}");
+    assert!(
+        status == 0 && words.contains("out of time: 40 left, the next is 0, kept in"),
+        "{words}"
+    );
+    assert!(words.contains(": the same call goes on there"), "{words}");
+    let (_, words) = simulate(&["--seeds", "40", "--minutes", "0"]);
+    assert!(words.contains("the next is 0: `--seed 0 --seeds 40` goes on there"), "{words}");
     let (status, words) = simulate(&["--seeds", "40", "--state", state]);
     assert!(status == 0 && words.contains("seeds 0 to 40 done, 0 failed"), "{words}");
     let (status, words) = simulate(&["--seeds", "50", "--state", state]);

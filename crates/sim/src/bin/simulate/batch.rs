@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sim::{Failure, LogHeader, Report, Session};
 
 use crate::options::Options;
-use crate::{caught, commit, run_logged, say};
+use crate::{caught, commit, run_logged, say, tell};
 
 /// Seeds that one thread takes at a time.
 const BLOCK: u64 = 32;
@@ -36,6 +36,9 @@ struct Batch {
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let kept = options.state.as_deref().map(Kept::read).transpose()?.flatten();
     let (start, seeds) = (options.seed.unwrap_or(0), options.seeds.unwrap_or(0));
+    if start.checked_add(seeds).is_none() {
+        return Err(format!("--seeds: there are less than {seeds} from {start} on; give fewer"));
+    }
     let batch = Mutex::new(Batch::new(start, seeds, kept));
     let deadline = deadline(options.minutes)?;
     let logs = options.logs.clone().unwrap_or_else(|| PathBuf::from("target/sim"));
@@ -80,7 +83,7 @@ fn work(
         let Some((begin, end)) = lock(batch).take() else { return };
         for seed in begin..end {
             if let Err(failure) = caught(|| run(seed, None)) {
-                eprintln!("{}", report(seed, run, &failure, logs));
+                tell(&report(seed, run, &failure, logs));
                 lock(batch).failed.push(seed);
             }
         }
@@ -135,7 +138,10 @@ impl Batch {
         if let Some(path) = state
             && let Err(error) = std::fs::write(path, Kept::text(start, done_below, failed))
         {
-            eprintln!("warning: could not keep the next seed in `{}`: {error}", path.display());
+            tell(&format!(
+                "warning: could not keep the next seed in `{}`: {error}",
+                path.display()
+            ));
         }
     }
 
@@ -148,12 +154,15 @@ impl Batch {
         }
         if done_below < end {
             let left = end - done_below;
-            let kept = state.map_or(String::new(), |path| format!(", kept in {}", path.display()));
-            text += &format!("out of time: {left} left, the next is {done_below}{kept}\n");
+            let go_on = state.map_or_else(
+                || format!(": `--seed {done_below} --seeds {left}` goes on there"),
+                |path| format!(", kept in {}: the same call goes on there", path.display()),
+            );
+            text += &format!("out of time: {left} left, the next is {done_below}{go_on}\n");
         }
         say(&text)?;
         if failures > 0 {
-            eprintln!("hint: `simulate --seed N` shows the last steps of one");
+            tell("hint: `simulate --seed N` shows the last steps of one");
             return Ok(ExitCode::FAILURE);
         }
         Ok(ExitCode::SUCCESS)

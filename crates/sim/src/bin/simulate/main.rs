@@ -1,6 +1,5 @@
 //! Runs sessions in virtual time: one that the options describe, random ones by the thousand, or
 //! one whose log there is.
-#![expect(clippy::print_stderr, reason = "a command line tool")]
 
 mod batch;
 mod memory;
@@ -32,7 +31,7 @@ fn main() -> ExitCode {
         _ => Options::parse(&args).and_then(|options| simulate(&options)),
     };
     done.unwrap_or_else(|words| {
-        eprintln!("error: {words}\n{USAGE}");
+        tell(&format!("error: {words}\n{USAGE}"));
         ExitCode::from(USAGE_ERROR)
     })
 }
@@ -52,7 +51,7 @@ fn simulate(options: &Options) -> Result<ExitCode, String> {
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            eprintln!("{failure}\n{}", whereabouts(options));
+            tell(&format!("{failure}\n{}", whereabouts(options)));
             ExitCode::FAILURE
         }
     })
@@ -108,6 +107,11 @@ pub(crate) fn say(text: &str) -> Result<(), String> {
         }
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Writes a line to standard error. Where nobody reads that, nobody can be told so.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn memory_line(report: &Report) -> String {

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -58,9 +59,14 @@ struct CalibrationText {
 impl Options {
     pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
         let mut options = Options::default();
+        let mut given = BTreeSet::new();
         let mut args = args.iter();
         while let Some(name) = args.next() {
-            let value = args.next().ok_or(format!("{name} needs a value"))?;
+            if !given.insert(name) {
+                return Err(format!("{name} is given twice"));
+            }
+            let value = args.next().filter(|value| !value.starts_with("--"));
+            let value = value.ok_or(format!("{name} needs a value"))?;
             if name == "--calibration" {
                 options.calibration = Some(CalibrationText::read(value.into())?);
             } else if !options.set_action(name, value)? {

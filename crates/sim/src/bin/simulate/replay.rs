@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use sim::LogFile;
 
 use crate::options::{Options, number};
-use crate::{commit, say};
+use crate::{commit, say, tell};
 
 pub(crate) fn replay(path: &Path, until: &str) -> Result<ExitCode, String> {
     let until: u64 = number("--until", until)?;
@@ -33,9 +33,9 @@ pub(crate) fn replay(path: &Path, until: &str) -> Result<ExitCode, String> {
     let unknown = || "unknown".into();
     let (theirs, ours) =
         (log.header.commit.unwrap_or_else(unknown), commit().unwrap_or_else(unknown));
-    eprintln!(
+    tell(&format!(
         "error: this is another run: {words}\nthe log's commit is {theirs}, this build's {ours}"
-    );
+    ));
     Ok(ExitCode::FAILURE)
 }
 
