@@ -66,7 +66,7 @@ pub struct Session {
 /// What things take that are no machine's.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// From the death of an agent until its keeper has killed all that was below.
+    /// From the death of an agent until its keeper, if that lives, has killed all that was below.
     pub keeper: Duration,
     /// Bytes a second that the reader of the head's output takes.
     pub reader: Option<u64>,

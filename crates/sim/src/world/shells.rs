@@ -18,6 +18,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a shell that reaches nobody takes until it tries again.
 const CALL_AGAIN: Duration = Duration::from_secs(1);
 
+/// Within which time all is gone that was below a process that has ended.
+const REAPED_MAX: Duration = Duration::from_secs(1);
+
 /// With what ssh ends when a signal ended what it ran.
 const SSH_FAILED: u8 = 255;
 
@@ -260,23 +263,50 @@ impl World<'_> {
             self.tell_started(shell);
         }
         match end {
-            End::Exit(_) | End::Abandon(_) => self.kill_all_tasks(id),
-            End::Crash => self.after(self.session.costs.keeper, Happening::Reap(id)),
+            End::Exit(_) | End::Abandon(_) => {
+                self.kill_all_tasks(id);
+                self.end_own_shell(id, end);
+            }
+            End::Crash => self.leave_to_keeper(id),
         }
-        self.end_own_shell(id, end);
+        if self.processes[id.0].has_orphans() {
+            self.after(REAPED_MAX, Happening::MustBeReaped(id));
+        }
         if id == ProcessId::HEAD {
             self.end_head(end);
         }
     }
 
-    /// The keeper of a killed agent kills what was below.
+    /// The kernel kills the tasks of an agent that was killed; the rest is its keeper's to kill, if
+    /// that lives.
+    fn leave_to_keeper(&mut self, id: ProcessId) {
+        self.kill_running_tasks(id);
+        let process = &mut self.processes[id.0];
+        if process.has_lost_keeper {
+            return self.end_own_shell(id, End::Crash);
+        }
+        process.is_unreaped = true;
+        self.unreaped += 1;
+        self.after(self.session.costs.keeper, Happening::Reap(id));
+    }
+
+    /// The keeper of a killed agent has killed what was below, says what killed the agent, and ends.
+    /// One that was killed meanwhile has done neither.
     pub(super) fn reap(&mut self, id: ProcessId) {
-        self.kill_all_tasks(id);
+        let process = &mut self.processes[id.0];
+        process.is_unreaped = false;
+        self.unreaped -= 1;
+        if !process.has_lost_keeper && process.has_orphans() {
+            self.checker.report.empty_at = self.now;
+            self.kill_all_tasks(id);
+        }
+        self.end_own_shell(id, End::Crash);
     }
 
     /// The keeper of an agent whose shell is gone has waited long enough for its end.
     pub(super) fn outlived(&mut self, id: ProcessId) {
-        if self.processes[id.0].is_running() {
+        let process = &self.processes[id.0];
+        if process.is_running() && !process.has_lost_keeper {
             self.end_process(id, End::Crash);
         }
     }
@@ -295,7 +325,7 @@ impl World<'_> {
         }
     }
 
-    /// The shell that started a process ends with it, and its parent sees that.
+    /// The shell that started a process ends with it and its keeper, and its parent sees that.
     fn end_own_shell(&mut self, id: ProcessId, end: End) {
         let Some(shell_id) = self.processes[id.0].shell else { return };
         let shell = &self.shells[shell_id.0];
@@ -303,16 +333,18 @@ impl World<'_> {
         if !is_last || shell.is_cut {
             return;
         }
-        let (kind, code, keeper) = match end {
-            End::Exit(code) | End::Abandon(code) => (ShellFailureKind::Other, code, Duration::ZERO),
-            End::Crash => {
-                let kind = ShellFailureKind::AgentKilled(Signal::KILL);
-                (kind, SSH_FAILED, self.session.costs.keeper)
+        let has_lost_keeper = self.processes[id.0].has_lost_keeper;
+        let (kind, code) = match end {
+            // The keeper is the process that the shell knows, and it says what killed the agent.
+            End::Exit(_) | End::Abandon(_) | End::Crash if has_lost_keeper => {
+                (ShellFailureKind::Other, SSH_FAILED)
             }
+            End::Exit(code) | End::Abandon(code) => (ShellFailureKind::Other, code),
+            End::Crash => (ShellFailureKind::AgentKilled(Signal::KILL), SSH_FAILED),
         };
         let shell_end = ShellEnd { kind, status: ExitStatus::Exited(code), words: "" };
         let link = self.machines.link_latency(self.processes[id.0].agent);
-        self.end_shell(shell_id, link + keeper, shell_end);
+        self.end_shell(shell_id, link, shell_end);
     }
 
     fn end_head(&mut self, end: End) {
