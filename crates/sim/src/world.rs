@@ -114,6 +114,10 @@ enum Happening {
     ShellEnded(ShellId, ShellEnd),
     /// A started agent calls its parent, for the how manieth time.
     Call(ProcessId, usize),
+    /// A connection in a parent's accept queue waits for the parent's turn.
+    Queued(ProcessId),
+    /// Its turn has come: the parent accepts it, and is done with the handshake at this time.
+    Accept(ProcessId, Time),
     /// A started agent has proved itself to its parent.
     Connected(ProcessId),
     /// A task does its next step.
@@ -257,6 +261,8 @@ impl World<'_> {
             Happening::ShellReady(shell) => self.shell_ready(shell),
             Happening::ShellEnded(shell, end) => self.shell_ended(shell, end),
             Happening::Call(process, tries) => self.call(process, tries),
+            Happening::Queued(process) => self.await_turn(process),
+            Happening::Accept(process, done) => self.accept(process, done),
             Happening::Connected(process) => self.connected(process),
             Happening::TaskStep(process, rank) => self.task_step(process, rank),
             Happening::ReadTask(process, rank, stream) => self.read_task(process, rank, stream),

@@ -50,7 +50,7 @@ fn an_agent_that_is_killed_tells_the_signal_only_while_its_keeper_lives() {
     };
     let (crash, kill_keeper) = (Fault::Crash(AGENT), Fault::KillKeeper(AGENT));
     let pause = Fault::Pause(AGENT, PAUSE);
-    assert_eq!(cause_after(&[crash.clone()]), LossCause::Killed(Signal::KILL));
+    assert_eq!(cause_after(std::slice::from_ref(&crash)), LossCause::Killed(Signal::KILL));
     assert_eq!(cause_after(&[pause.clone(), crash.clone()]), LossCause::Killed(Signal::KILL));
     for faults in [
         vec![kill_keeper.clone(), crash.clone()],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::{AgentConfig, Engine, Input, Start, StartId};
-use model::{AgentId, ExitStatus, Signal};
+use model::{AgentId, ExitStatus, Signal, Time};
 use wire::ShellFailureKind;
 
 use super::{Happening, LOCAL_TIME, ShellEnd, World};
@@ -155,19 +155,50 @@ impl World<'_> {
     pub(super) fn call(&mut self, id: ProcessId, tries: usize) {
         let Some(shell) = self.processes[id.0].shell else { return };
         let Shell { by, is_cut, .. } = self.shells[shell.0];
-        let handshake_us = self.machines.cpu().handshake_us;
         if is_cut {
             self.call_again(id, tries);
-        } else if handshake_us <= 0.0 {
-            self.connected(id);
         } else if self.processes[by.0].unaccepted < self.session.calibration.accept.backlog {
             self.processes[by.0].unaccepted += 1;
-            let accepted = self.work(by, self.now, handshake_us);
-            let done = self.work(id, accepted, handshake_us);
-            self.queue.push(done, Happening::Connected(id));
+            self.await_turn(id);
         } else {
             self.checker.report.syns_dropped += 1;
             self.call_again(id, tries);
+        }
+    }
+
+    /// The kernel has taken a connection. It is in the parent's queue until the parent is free, and for
+    /// ever if that hangs.
+    pub(super) fn await_turn(&mut self, id: ProcessId) {
+        let Some(shell) = self.processes[id.0].shell else { return };
+        let by = self.shells[shell.0].by;
+        let parent = &self.processes[by.0];
+        if let Some(until) = parent.paused_until(self.now) {
+            return self.queue.push(until, Happening::Queued(id));
+        }
+        let begin = parent.busy_until.max(self.now);
+        let done = self.work(by, begin, self.machines.cpu().handshake_us);
+        if begin > self.now {
+            self.queue.push(begin, Happening::Accept(id, done));
+        } else {
+            self.accept(id, done);
+        }
+    }
+
+    /// A parent accepts a connection, which so leaves the queue, and shakes hands until `done`; then
+    /// the other end has its part of that to do.
+    pub(super) fn accept(&mut self, id: ProcessId, done: Time) {
+        let Some(shell) = self.processes[id.0].shell else { return };
+        let by = self.shells[shell.0].by;
+        let parent = &mut self.processes[by.0];
+        if let Some(until) = parent.paused_until(self.now) {
+            return self.queue.push(until, Happening::Queued(id));
+        }
+        parent.unaccepted -= 1;
+        let done = self.work(id, done, self.machines.cpu().handshake_us);
+        if done > self.now {
+            self.queue.push(done, Happening::Connected(id));
+        } else {
+            self.connected(id);
         }
     }
 
@@ -185,8 +216,6 @@ impl World<'_> {
     /// A started agent reaches its parent, or finds that it can't.
     pub(super) fn connected(&mut self, id: ProcessId) {
         let Some(shell) = self.processes[id.0].shell else { return };
-        let unaccepted = &mut self.processes[self.shells[shell.0].by.0].unaccepted;
-        *unaccepted = unaccepted.saturating_sub(1);
         if !self.processes[id.0].is_running() {
             return;
         }
