@@ -47,7 +47,7 @@ pub struct Calibration {
 pub struct SlowHosts {
     /// How many of all hosts, from 0 to 1.
     pub fraction: f64,
-    /// How many times longer everything takes there.
+    /// How many times longer L, its own starts and all of `cpu` take there; links are the network's.
     pub factor: f64,
 }
 
@@ -58,7 +58,7 @@ pub struct HostCosts {
     /// Which hosts, as in `--hosts`. Simulated ones are called `n0`, `n1` and so on; the head's has
     /// no name.
     pub names: String,
-    /// How many times longer everything takes there.
+    /// How many times longer L, their own starts and all of `cpu` take there; links are the network's.
     pub factor: f64,
     /// What it takes to bring up an agent there, and for that agent to start others.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,9 +17,9 @@ pub enum When {
 /// Something that goes wrong, or that the user does. One that finds nothing to hurt does nothing.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Fault {
-    /// The agent (0: the head) is killed. Its keeper kills its tasks and its helpers.
+    /// The agent (0: the head) is killed. The kernel kills its tasks, its keeper what they left behind.
     Crash(AgentId),
-    /// The agent's keeper is killed; the agent hears of it.
+    /// The agent's keeper is killed, and does nothing more; the agent hears of it.
     KillKeeper(AgentId),
     /// The shell that started the agent is killed: both its ends hear of it.
     KillShell(AgentId),

@@ -99,7 +99,7 @@ impl<'a> Machines<'a> {
         entry.unwrap_or(&self.calibration.launch)
     }
 
-    /// How many times longer everything takes on the agent's host.
+    /// How many times longer L, its own starts and all of `cpu` take on the agent's host.
     fn factor(&self, agent: AgentId) -> f64 {
         if let Some(index) = self.entry(agent) {
             return self.calibration.hosts[index].factor;

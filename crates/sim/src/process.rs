@@ -35,6 +35,10 @@ pub(crate) struct Process {
     /// The shell that started it.
     pub(crate) shell: Option<ShellId>,
     pub(crate) end: Option<End>,
+    /// Its keeper was killed: nobody kills what it may leave behind.
+    pub(crate) has_lost_keeper: bool,
+    /// It was killed, and its keeper is about to kill what is left below.
+    pub(crate) is_unreaped: bool,
     /// Open links.
     pub(crate) links: BTreeSet<LinkId>,
     pub(crate) shells: BTreeMap<StartId, ShellId>,
@@ -65,6 +69,8 @@ impl Process {
             engine,
             shell,
             end: None,
+            has_lost_keeper: false,
+            is_unreaped: false,
             links: BTreeSet::new(),
             shells: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -82,6 +88,15 @@ impl Process {
 
     pub(crate) fn is_running(&self) -> bool {
         self.end.is_none()
+    }
+
+    /// Whether something runs below it that must not outlive it. Where agent and keeper were both
+    /// killed, the kernel kills the tasks, and what they have left behind is out of anybody's reach.
+    pub(crate) fn has_orphans(&self) -> bool {
+        let is_out_of_reach = self.has_lost_keeper && self.end == Some(End::Crash);
+        self.tasks
+            .values()
+            .any(|task| if is_out_of_reach { task.is_running() } else { task.is_anything_left() })
     }
 
     /// A pause within a longer one does not shorten it: what came meanwhile waits for the end of both.

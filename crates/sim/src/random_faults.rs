@@ -4,6 +4,7 @@
 //! that what one of them begins meets the other. Left out is what no promise can be made about:
 //!
 //! - An agent that hangs for good on a host that is cut off for good: nobody can end it.
+//! - An agent that hangs for good and has lost its keeper: nobody else on its host ends it.
 //! - Silence while the user has stopped the front end, which then tells nothing; so an agent does not
 //!   hang then either.
 //! - A head that hangs for good. It is the user's to end, and that is a crash of the head.
@@ -68,11 +69,14 @@ pub(crate) fn with_faults(mut session: Session, random: &mut Random, n: u32) -> 
         .collect();
     let stops = faults.contains(&Fault::UserSignal(Signal::TSTP));
     let cuts = faults.iter().any(never_heals);
+    let hung: IdSet = faults.iter().filter_map(never_runs).map(|agent| agent.0).collect();
     let times = Times::random(random);
     for fault in faults {
         let when = times.next(random);
         let hushes = stops && matches!(fault, Fault::Hush(_) | Fault::HalfOpen(..));
-        let is_out_of_reach = hushes || (stops || cuts) && matches!(fault, Fault::Hang(_));
+        let is_unkept = matches!(fault, Fault::KillKeeper(agent) if hung.contains(agent.0));
+        let is_out_of_reach =
+            hushes || is_unkept || (stops || cuts) && matches!(fault, Fault::Hang(_));
         if !is_out_of_reach {
             session = session.fault(when, fault);
         }
@@ -82,6 +86,15 @@ pub(crate) fn with_faults(mut session: Session, random: &mut Random, n: u32) -> 
 
 fn never_heals(fault: &Fault) -> bool {
     matches!(fault, Fault::Cut(_) | Fault::Hush(_) | Fault::HalfLost(..) | Fault::HalfOpen(..))
+}
+
+/// The agent of which a process does not run any more from then on.
+fn never_runs(fault: &Fault) -> Option<AgentId> {
+    if let Fault::Hang(agent) | Fault::Twin(agent, TwinOf::Mute) = *fault {
+        Some(agent)
+    } else {
+        None
+    }
 }
 
 fn random_fault(random: &mut Random, agent: AgentId, n: u32, n_tasks: u32) -> Fault {

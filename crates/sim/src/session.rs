@@ -68,7 +68,7 @@ const LATE_MAX: Duration = Duration::from_secs(365 * 86_400);
 /// What things take that are no machine's.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// From the death of an agent until its keeper has killed all that was below.
+    /// From the death of an agent until its keeper, if that lives, has killed all that was below.
     pub keeper: Duration,
     /// Bytes a second that the reader of the head's output takes.
     pub reader: Option<u64>,

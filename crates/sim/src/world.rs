@@ -61,6 +61,8 @@ pub(crate) struct World<'a> {
     processes: Vec<Process>,
     /// How many of the processes have not ended.
     running: usize,
+    /// How many were killed, and their keepers are not done yet.
+    unreaped: usize,
     links: Vec<Link>,
     shells: Vec<Shell>,
     checker: Checker,
@@ -112,6 +114,10 @@ enum Happening {
     ShellEnded(ShellId, ShellEnd),
     /// A started agent calls its parent, for the how manieth time.
     Call(ProcessId, usize),
+    /// A connection in a parent's accept queue waits for the parent's turn.
+    Queued(ProcessId),
+    /// Its turn has come: the parent accepts it, and is done with the handshake at this time.
+    Accept(ProcessId, Time),
     /// A started agent has proved itself to its parent.
     Connected(ProcessId),
     /// A task does its next step.
@@ -130,6 +136,8 @@ enum Happening {
     HealShell(ShellId),
     /// A process must be gone.
     MustBeGone(ProcessId),
+    /// All that was below a process that has ended must be gone.
+    MustBeReaped(ProcessId),
     /// Every process must be gone, since the head has ended a while ago.
     MustBeEmpty,
     /// Every process must be gone, since the session has taken long enough.
@@ -169,7 +177,7 @@ impl World<'_> {
 
     /// Lets one thing happen, unless all is over.
     fn step(&mut self) -> bool {
-        if self.running == 0 || !self.checker.violations.is_empty() {
+        if self.running + self.unreaped == 0 || !self.checker.violations.is_empty() {
             return false;
         }
         let Some((time, happening)) = self.queue.pop() else { return false };
@@ -190,6 +198,7 @@ impl World<'_> {
             queue: Queue::new(),
             processes: Vec::with_capacity(session.n as usize + 1),
             running: 0,
+            unreaped: 0,
             links: Vec::new(),
             shells: Vec::new(),
             checker: Checker::new(session.n, session.n_tasks()),
@@ -252,6 +261,8 @@ impl World<'_> {
             Happening::ShellReady(shell) => self.shell_ready(shell),
             Happening::ShellEnded(shell, end) => self.shell_ended(shell, end),
             Happening::Call(process, tries) => self.call(process, tries),
+            Happening::Queued(process) => self.await_turn(process),
+            Happening::Accept(process, done) => self.accept(process, done),
             Happening::Connected(process) => self.connected(process),
             Happening::TaskStep(process, rank) => self.task_step(process, rank),
             Happening::ReadTask(process, rank, stream) => self.read_task(process, rank, stream),
@@ -261,6 +272,7 @@ impl World<'_> {
             Happening::HealLink(link) => self.heal_link(link),
             Happening::HealShell(shell) => self.heal_shell(shell),
             Happening::MustBeGone(process) => self.must_be_gone(process),
+            Happening::MustBeReaped(process) => self.must_be_reaped(process),
             Happening::MustBeEmpty => self.must_be_empty(),
             Happening::MustBeOver => self.must_be_over(),
             Happening::ReadInput => self.read_input(),

@@ -142,12 +142,12 @@ fn where_calls_are_dropped_a_set_as_large_as_the_queue_is_the_soonest() {
 fn without_sets_the_time_of_a_congested_session_varies_and_with_sets_hardly() {
     // The longest, compared with the shortest.
     let variation = |batch| {
-        let times = congested_s(batch, 4);
+        let times = congested_s(batch, 5);
         let longest = times.iter().copied().fold(0.0, f64::max);
         longest / times.iter().copied().fold(f64::INFINITY, f64::min) - 1.0
     };
     let [with, without] = [Some(4), None].map(variation);
-    assert!(with < 0.1 && without > 0.5, "{with:.2} with, {without:.2} without");
+    assert!(with < 0.12 && without > 0.5, "{with:.2} with, {without:.2} without");
 }
 
 /// What ten sessions take whose agents accept slowly and let so many wait.

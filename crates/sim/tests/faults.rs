@@ -265,7 +265,7 @@ fn the_cause_of_a_loss_tells_a_killed_agent_a_cut_link_and_a_hung_agent_apart() 
     assert!(matches!(cause_of(Fault::Hush(agent)), LossCause::Silent(_)));
     let killed = ExitStatus::Signaled { signal: Signal::KILL, core: false };
     assert_eq!(cause_of(Fault::KillShell(agent)), LossCause::Shell(killed));
-    assert_eq!(cause_of(Fault::KillKeeper(agent)), LossCause::Shell(ExitStatus::Exited(1)));
+    assert_eq!(cause_of(Fault::KillKeeper(agent)), LossCause::Shell(ExitStatus::Exited(255)));
 }
 
 #[test]

@@ -84,6 +84,15 @@ impl World<'_> {
         (0..self.processes.len()).rev().find(is_it).map(ProcessId)
     }
 
+    /// The newest process of an agent whose keeper lives: it outlives the agent until all is killed.
+    fn kept(&self, agent: AgentId) -> Option<ProcessId> {
+        let is_it = |process: &Process| {
+            let has_keeper = process.is_running() || process.is_unreaped;
+            process.agent == agent && has_keeper && !process.has_lost_keeper
+        };
+        self.processes.iter().rposition(is_it).map(ProcessId)
+    }
+
     fn crash(&mut self, agent: AgentId) -> bool {
         let Some(id) = self.running(agent) else { return false };
         self.end_process(id, End::Crash);
@@ -91,8 +100,9 @@ impl World<'_> {
     }
 
     fn kill_keeper(&mut self, agent: AgentId) -> bool {
-        let Some(id) = self.running(agent) else { return false };
-        self.tell(id, Input::KeeperGone);
+        let Some(id) = self.kept(agent) else { return false };
+        self.processes[id.0].has_lost_keeper = true;
+        self.tell_soon(id, Input::KeeperGone);
         true
     }
 

@@ -20,6 +20,14 @@ impl World<'_> {
         }
     }
 
+    /// What was below a process that has ended must have ended too.
+    pub(super) fn must_be_reaped(&mut self, id: ProcessId) {
+        let process = &self.processes[id.0];
+        if process.has_orphans() {
+            self.checker.violate(format!("agent {} has left tasks behind", process.agent));
+        }
+    }
+
     /// The head has ended some time ago.
     pub(super) fn must_be_empty(&mut self) {
         self.expect_nobody("live on after the head's end");
@@ -153,14 +161,10 @@ impl World<'_> {
         }
     }
 
-    /// Whoever ended by itself has left no task behind. (The keepers of the others may be at it.)
+    /// Nobody has left a task behind.
     fn check_tasks_are_gone(&mut self) {
-        for process in &self.processes {
-            let is_left = process.tasks.values().any(|task| task.is_anything_left());
-            if is_left && process.end != Some(End::Crash) {
-                let words = format!("agent {} has left tasks behind", process.agent);
-                self.checker.violations.push(words);
-            }
+        for index in 0..self.processes.len() {
+            self.must_be_reaped(ProcessId(index));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::{AgentConfig, Engine, Input, Start, StartId};
-use model::{AgentId, ExitStatus, Signal};
+use model::{AgentId, ExitStatus, Signal, Time};
 use wire::ShellFailureKind;
 
 use super::{Happening, LOCAL_TIME, ShellEnd, World};
@@ -17,6 +17,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a shell that reaches nobody takes until it tries again.
 const CALL_AGAIN: Duration = Duration::from_secs(1);
+
+/// Within which time all is gone that was below a process that has ended.
+const REAPED_MAX: Duration = Duration::from_secs(1);
 
 /// With what ssh ends when a signal ended what it ran.
 const SSH_FAILED: u8 = 255;
@@ -152,19 +155,50 @@ impl World<'_> {
     pub(super) fn call(&mut self, id: ProcessId, tries: usize) {
         let Some(shell) = self.processes[id.0].shell else { return };
         let Shell { by, is_cut, .. } = self.shells[shell.0];
-        let handshake_us = self.machines.cpu().handshake_us;
         if is_cut {
             self.call_again(id, tries);
-        } else if handshake_us <= 0.0 {
-            self.connected(id);
         } else if self.processes[by.0].unaccepted < self.session.calibration.accept.backlog {
             self.processes[by.0].unaccepted += 1;
-            let accepted = self.work(by, self.now, handshake_us);
-            let done = self.work(id, accepted, handshake_us);
-            self.queue.push(done, Happening::Connected(id));
+            self.await_turn(id);
         } else {
             self.checker.report.syns_dropped += 1;
             self.call_again(id, tries);
+        }
+    }
+
+    /// The kernel has taken a connection. It is in the parent's queue until the parent is free, and for
+    /// ever if that hangs.
+    pub(super) fn await_turn(&mut self, id: ProcessId) {
+        let Some(shell) = self.processes[id.0].shell else { return };
+        let by = self.shells[shell.0].by;
+        let parent = &self.processes[by.0];
+        if let Some(until) = parent.paused_until(self.now) {
+            return self.queue.push(until, Happening::Queued(id));
+        }
+        let begin = parent.busy_until.max(self.now);
+        let done = self.work(by, begin, self.machines.cpu().handshake_us);
+        if begin > self.now {
+            self.queue.push(begin, Happening::Accept(id, done));
+        } else {
+            self.accept(id, done);
+        }
+    }
+
+    /// A parent accepts a connection, which so leaves the queue, and shakes hands until `done`; then
+    /// the other end has its part of that to do.
+    pub(super) fn accept(&mut self, id: ProcessId, done: Time) {
+        let Some(shell) = self.processes[id.0].shell else { return };
+        let by = self.shells[shell.0].by;
+        let parent = &mut self.processes[by.0];
+        if let Some(until) = parent.paused_until(self.now) {
+            return self.queue.push(until, Happening::Queued(id));
+        }
+        parent.unaccepted -= 1;
+        let done = self.work(id, done, self.machines.cpu().handshake_us);
+        if done > self.now {
+            self.queue.push(done, Happening::Connected(id));
+        } else {
+            self.connected(id);
         }
     }
 
@@ -182,8 +216,6 @@ impl World<'_> {
     /// A started agent reaches its parent, or finds that it can't.
     pub(super) fn connected(&mut self, id: ProcessId) {
         let Some(shell) = self.processes[id.0].shell else { return };
-        let unaccepted = &mut self.processes[self.shells[shell.0].by.0].unaccepted;
-        *unaccepted = unaccepted.saturating_sub(1);
         if !self.processes[id.0].is_running() {
             return;
         }
@@ -260,23 +292,50 @@ impl World<'_> {
             self.tell_started(shell);
         }
         match end {
-            End::Exit(_) | End::Abandon(_) => self.kill_all_tasks(id),
-            End::Crash => self.after(self.session.costs.keeper, Happening::Reap(id)),
+            End::Exit(_) | End::Abandon(_) => {
+                self.kill_all_tasks(id);
+                self.end_own_shell(id, end);
+            }
+            End::Crash => self.leave_to_keeper(id),
         }
-        self.end_own_shell(id, end);
+        if self.processes[id.0].has_orphans() {
+            self.after(REAPED_MAX, Happening::MustBeReaped(id));
+        }
         if id == ProcessId::HEAD {
             self.end_head(end);
         }
     }
 
-    /// The keeper of a killed agent kills what was below.
+    /// The kernel kills the tasks of an agent that was killed; the rest is its keeper's to kill, if
+    /// that lives.
+    fn leave_to_keeper(&mut self, id: ProcessId) {
+        self.kill_running_tasks(id);
+        let process = &mut self.processes[id.0];
+        if process.has_lost_keeper {
+            return self.end_own_shell(id, End::Crash);
+        }
+        process.is_unreaped = true;
+        self.unreaped += 1;
+        self.after(self.session.costs.keeper, Happening::Reap(id));
+    }
+
+    /// The keeper of a killed agent has killed what was below, says what killed the agent, and ends.
+    /// One that was killed meanwhile has done neither.
     pub(super) fn reap(&mut self, id: ProcessId) {
-        self.kill_all_tasks(id);
+        let process = &mut self.processes[id.0];
+        process.is_unreaped = false;
+        self.unreaped -= 1;
+        if !process.has_lost_keeper && process.has_orphans() {
+            self.checker.report.empty_at = self.now;
+            self.kill_all_tasks(id);
+        }
+        self.end_own_shell(id, End::Crash);
     }
 
     /// The keeper of an agent whose shell is gone has waited long enough for its end.
     pub(super) fn outlived(&mut self, id: ProcessId) {
-        if self.processes[id.0].is_running() {
+        let process = &self.processes[id.0];
+        if process.is_running() && !process.has_lost_keeper {
             self.end_process(id, End::Crash);
         }
     }
@@ -295,7 +354,7 @@ impl World<'_> {
         }
     }
 
-    /// The shell that started a process ends with it, and its parent sees that.
+    /// The shell that started a process ends with it and its keeper, and its parent sees that.
     fn end_own_shell(&mut self, id: ProcessId, end: End) {
         let Some(shell_id) = self.processes[id.0].shell else { return };
         let shell = &self.shells[shell_id.0];
@@ -303,16 +362,18 @@ impl World<'_> {
         if !is_last || shell.is_cut {
             return;
         }
-        let (kind, code, keeper) = match end {
-            End::Exit(code) | End::Abandon(code) => (ShellFailureKind::Other, code, Duration::ZERO),
-            End::Crash => {
-                let kind = ShellFailureKind::AgentKilled(Signal::KILL);
-                (kind, SSH_FAILED, self.session.costs.keeper)
+        let has_lost_keeper = self.processes[id.0].has_lost_keeper;
+        let (kind, code) = match end {
+            // The keeper is the process that the shell knows, and it says what killed the agent.
+            End::Exit(_) | End::Abandon(_) | End::Crash if has_lost_keeper => {
+                (ShellFailureKind::Other, SSH_FAILED)
             }
+            End::Exit(code) | End::Abandon(code) => (ShellFailureKind::Other, code),
+            End::Crash => (ShellFailureKind::AgentKilled(Signal::KILL), SSH_FAILED),
         };
         let shell_end = ShellEnd { kind, status: ExitStatus::Exited(code), words: "" };
         let link = self.machines.link_latency(self.processes[id.0].agent);
-        self.end_shell(shell_id, link + keeper, shell_end);
+        self.end_shell(shell_id, link, shell_end);
     }
 
     fn end_head(&mut self, end: End) {

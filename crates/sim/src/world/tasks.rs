@@ -16,6 +16,8 @@ const JOB: JobId = JobId(0);
 /// The most that a driver reads from a task at once.
 const READ_BYTES_MAX: u64 = 16_384;
 
+const KILLED: ExitStatus = ExitStatus::Signaled { signal: Signal::KILL, core: false };
+
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
 impl World<'_> {
@@ -118,9 +120,17 @@ impl World<'_> {
             })
             .collect();
         for rank in left {
-            let killed = ExitStatus::Signaled { signal: Signal::KILL, core: false };
-            self.end_task(id, rank, killed);
+            self.end_task(id, rank, KILLED);
             self.see_ends(id, rank);
+        }
+    }
+
+    /// The kernel kills the tasks of an agent that was killed, and not what they have left behind.
+    pub(super) fn kill_running_tasks(&mut self, id: ProcessId) {
+        let tasks = self.processes[id.0].tasks.iter();
+        let running = tasks.filter(|(_, task)| task.is_running()).map(|(&rank, _)| rank);
+        for rank in running.collect::<Vec<_>>() {
+            self.end_task(id, rank, KILLED);
         }
     }
 
