@@ -8,6 +8,7 @@ use model::{AgentId, ExitStatus, IdSet, Time, Tree};
 use proto::{Grants, Silence};
 use wire::{LossCause, ShellFailureKind, StartCause};
 
+use crate::child_table::Noted;
 use crate::rng::Rng;
 use crate::{LinkId, StartId};
 
@@ -34,6 +35,8 @@ pub(crate) struct Child {
     pub(crate) up_at: Option<Time>,
     pub(crate) silence: Silence,
     pub(crate) grants: Grants,
+    /// The table's own.
+    pub(crate) noted: Noted,
 }
 
 /// How far a child has come.
@@ -86,6 +89,7 @@ impl Child {
             up_at: None,
             silence: Silence::new(now),
             grants: Grants::new(0),
+            noted: Noted::default(),
         }
     }
 

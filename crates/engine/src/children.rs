@@ -50,7 +50,9 @@ impl Engine {
         }
         let session = self.session();
         let bulk_max = usize::try_from(session.bulk_max.max(1)).unwrap_or(usize::MAX);
-        while !self.waiting.is_empty() && self.starts_in_flight() < session.window.max(1) as usize {
+        while !self.waiting.is_empty()
+            && self.children.starts_in_flight() < session.window.max(1) as usize
+        {
             let agents = self.next_waiting(bulk_max);
             if agents.is_empty() {
                 return;
@@ -74,12 +76,6 @@ impl Engine {
         let same = self.waiting.iter().take_while(|agent| Some(attempts(agent)) == first);
         let count = same.take(bulk_max).take_while(is_free).count();
         self.waiting.drain(..count).collect()
-    }
-
-    pub(crate) fn starts_in_flight(&self) -> usize {
-        let in_flight =
-            |agents: &Vec<AgentId>| agents.iter().any(|agent| self.children[agent].is_in_flight());
-        self.starts.values().filter(|agents| in_flight(agents)).count()
     }
 
     pub(crate) fn start(&mut self, agents: Vec<AgentId>) {
@@ -463,10 +459,7 @@ impl Engine {
             let next_ms = ticker.period_ms();
             self.tell_children(Message::Ping { next_ms });
         }
-        let due = |child: &&Child| child.timeout().is_some_and(|at| at <= self.now);
-        let agents: Vec<AgentId> =
-            self.children.values().filter(due).map(|child| child.agent).collect();
-        for agent in agents {
+        for agent in self.children.due_until(self.now) {
             self.child_timed_out(agent);
         }
     }

@@ -18,6 +18,7 @@ use proto::{Credit, Event, Silence, Ticker};
 use wire::{Hello, JobFault, JobSpec, MarkKind, Message, SessionSpec, Stats, Welcome};
 
 use crate::child::Child;
+use crate::child_table::ChildTable;
 use crate::ending::Ending;
 use crate::handout::Handout;
 use crate::head::Head;
@@ -39,7 +40,7 @@ pub struct Engine {
     /// Whether this member may send output up, and how much.
     pub(crate) credit: Credit,
     pub(crate) session: Option<Arc<SessionSpec>>,
-    pub(crate) children: BTreeMap<AgentId, Child>,
+    pub(crate) children: ChildTable,
     /// Children in the order in which they are to be started.
     pub(crate) waiting: VecDeque<AgentId>,
     /// What is handed out here, in an adaptive tree.
@@ -123,7 +124,7 @@ impl Engine {
             above,
             credit: Credit::default(),
             session: None,
-            children: BTreeMap::new(),
+            children: ChildTable::default(),
             waiting: VecDeque::new(),
             handout: None,
             children_max: children_max.max(1),
@@ -239,7 +240,7 @@ impl Engine {
             Above::Unwelcomed { until, .. } => Some(*until),
             Above::Parent { silence, .. } => silence.lost_at(),
         };
-        let children = self.children.values().filter_map(Child::timeout).min();
+        let children = self.children.first_due();
         let job = self.job.as_ref().and_then(Job::timeout);
         let ending = self.ending.as_ref().map(|ending| ending.give_up_at);
         let tick = self.ticker.as_ref().map(Ticker::next);
@@ -645,6 +646,7 @@ impl Engine {
             self.govern(|head, orders| head.on_message(message, orders));
         }
         self.leave_when_alone();
+        self.children.refresh();
     }
 
     /// The session's parameters; every member that has children or a job has them.

@@ -110,7 +110,7 @@ impl Engine {
             if agents.is_empty() {
                 break;
             }
-            let in_flight = self.starts_in_flight();
+            let in_flight = self.children.starts_in_flight();
             if let Some(handout) = &mut self.handout {
                 handout.pace.on_start(self.now, in_flight);
             }
@@ -119,11 +119,12 @@ impl Engine {
         self.ask_for_work();
     }
 
-    fn may_start(&self) -> bool {
+    fn may_start(&mut self) -> bool {
+        let in_flight = self.children.starts_in_flight();
         let Some(handout) = &self.handout else { return false };
         let window = self.session().window.max(1) as usize;
         let most = handout.pace.in_flight_max().min(window);
-        handout.pace.is_free(self.now) && self.starts_in_flight() < most && self.set_room() > 0
+        handout.pace.is_free(self.now) && in_flight < most && self.set_room() > 0
     }
 
     /// The agents of the next start: those that are to be tried again come first.
@@ -205,7 +206,7 @@ impl Engine {
 
     /// Gives to the children that wait, the longest first, as long as there is something.
     fn feed(&mut self) {
-        let in_flight = self.starts_in_flight();
+        let in_flight = self.children.starts_in_flight();
         while let Some(handout) = &mut self.handout
             && !handout.unstarted.is_empty()
             && let Some((agent, free)) = handout.hungry.pop_front()

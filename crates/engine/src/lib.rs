@@ -26,6 +26,7 @@ pub mod exit_code;
 pub mod tree;
 
 mod child;
+mod child_table;
 mod names;
 mod pace;
 mod rng;

@@ -22,6 +22,7 @@ pub struct Fence {
     /// `None` where no task of the job runs.
     local: Option<Part>,
     children: BTreeMap<AgentId, Part>,
+    counts: Counts,
     entered: bool,
     effects: VecDeque<FenceEffect>,
 }
@@ -59,27 +60,61 @@ enum Part {
     Ended,
 }
 
+/// How many parts are in which state, so that none of very many children costs a look at all.
+#[derive(Debug, Default)]
+struct Counts {
+    awaited: usize,
+    entered: usize,
+}
+
+impl Counts {
+    /// Puts a part into another state.
+    fn change(&mut self, part: &mut Part, to: Part) {
+        if let Some(count) = self.of(part) {
+            *count -= 1;
+        }
+        if let Some(count) = self.of(&to) {
+            *count += 1;
+        }
+        *part = to;
+    }
+
+    fn of(&mut self, part: &Part) -> Option<&mut usize> {
+        match part {
+            Part::Awaited => Some(&mut self.awaited),
+            Part::Entered(_) => Some(&mut self.entered),
+            Part::Ended => None,
+        }
+    }
+}
+
 impl Fence {
     /// The fences of a job with tasks on this agent (`local`) and below these children.
     pub fn new(local: bool, children: impl IntoIterator<Item = AgentId>) -> Fence {
-        Fence {
+        let mut fence = Fence {
             number: 0,
             local: local.then_some(Part::Awaited),
-            children: children.into_iter().map(|child| (child, Part::Awaited)).collect(),
+            children: BTreeMap::new(),
+            counts: Counts { awaited: usize::from(local), entered: 0 },
             entered: false,
             effects: VecDeque::new(),
-        }
+        };
+        children.into_iter().for_each(|child| fence.add_child(child));
+        fence
     }
 
     /// Waits for one more child. Nobody has entered a fence yet.
     pub fn add_child(&mut self, child: AgentId) {
-        self.children.insert(child, Part::Awaited);
+        let part = self.children.entry(child).or_insert(Part::Ended);
+        self.counts.change(part, Part::Awaited);
     }
 
     /// Handles that all local tasks have entered.
     pub fn on_local_enter(&mut self, payload: Bytes) {
-        assert!(matches!(self.local, Some(Part::Awaited)), "local tasks enter a fence once");
-        self.local = Some(Part::Entered(payload));
+        let Some(part @ Part::Awaited) = &mut self.local else {
+            panic!("local tasks enter a fence once");
+        };
+        self.counts.change(part, Part::Entered(payload));
         self.advance();
     }
 
@@ -92,7 +127,7 @@ impl Fence {
     ) -> Result<(), FenceError> {
         match self.children.get_mut(&child) {
             Some(part @ Part::Awaited) if fence == self.number && !self.entered => {
-                *part = Part::Entered(payload);
+                self.counts.change(part, Part::Entered(payload));
                 self.advance();
                 Ok(())
             }
@@ -102,14 +137,16 @@ impl Fence {
 
     /// Handles that no local task can enter any more.
     pub fn on_local_end(&mut self) {
-        self.local = self.local.is_some().then_some(Part::Ended);
+        if let Some(part) = &mut self.local {
+            self.counts.change(part, Part::Ended);
+        }
         self.advance();
     }
 
     /// Handles that no task below a child can enter any more.
     pub fn on_child_end(&mut self, child: AgentId) {
         if let Some(part) = self.children.get_mut(&child) {
-            *part = Part::Ended;
+            self.counts.change(part, Part::Ended);
             self.advance();
         }
     }
@@ -127,7 +164,7 @@ impl Fence {
         self.entered = false;
         for part in self.local.iter_mut().chain(self.children.values_mut()) {
             if matches!(part, Part::Entered(_)) {
-                *part = Part::Awaited;
+                self.counts.change(part, Part::Awaited);
             }
         }
         self.effects.push_back(FenceEffect::Release(fence, payload));
@@ -141,14 +178,11 @@ impl Fence {
 
     /// Whether no task below can enter any more.
     fn has_ended(&self) -> bool {
-        self.local.iter().chain(self.children.values()).all(|part| matches!(part, Part::Ended))
+        self.counts.awaited == 0 && self.counts.entered == 0
     }
 
     fn advance(&mut self) {
-        let mut parts = self.local.iter().chain(self.children.values());
-        let someone_entered = parts.clone().any(|part| matches!(part, Part::Entered(_)));
-        let someone_is_awaited = parts.any(|part| matches!(part, Part::Awaited));
-        if !self.entered && someone_entered && !someone_is_awaited {
+        if !self.entered && self.counts.entered > 0 && self.counts.awaited == 0 {
             self.entered = true;
             let payload = self.whole();
             self.effects.push_back(FenceEffect::Enter(self.number, payload));

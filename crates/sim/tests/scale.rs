@@ -9,7 +9,7 @@ const BYTES_PER_CARD_MAX: u64 = 25;
 
 #[test]
 fn an_agent_costs_no_more_memory_than_is_said() {
-    for tree in ["adaptive", "binomial", "kary:16", "greedy"] {
+    for tree in ["adaptive", "binomial", "kary:16", "greedy", "flat"] {
         // Of two sizes the difference, so that the program itself does not count.
         let (few, many) = (12_000, 22_000);
         let bytes = peak_bytes(many, 1, tree) - peak_bytes(few, 1, tree);
