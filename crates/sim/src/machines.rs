@@ -3,7 +3,8 @@
 //! What is drawn at random depends on the seed, the node and the purpose alone, so that a fault
 //! somewhere changes no latency elsewhere.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use model::{AgentId, HostList, Time};
@@ -18,9 +19,9 @@ pub(crate) struct Machines<'a> {
     seed: u64,
     /// Hosts that the calibration names: the index of their entry.
     named: BTreeMap<u32, usize>,
-    /// When each core that has worked is free, host by host. Empty while nothing takes a processor's
-    /// time.
-    free_at: Vec<Vec<Time>>,
+    /// When each core that has worked is free, host by host, the first on top. Empty while nothing takes a
+    /// processor's time.
+    free_at: Vec<BinaryHeap<Reverse<Time>>>,
 }
 
 impl<'a> Machines<'a> {
@@ -72,25 +73,22 @@ impl<'a> Machines<'a> {
             return begin;
         }
         let work = from_us(work_us).mul_f64(self.factor(agent));
-        let core = self.first_free(agent);
-        let done = begin.max(*core) + work;
-        *core = done;
+        let (cores, used) = self.cores(agent);
+        let is_one_unused = used.len() < cores;
+        let free_at = if is_one_unused { None } else { used.pop() };
+        let done = free_at.map_or(begin, |Reverse(free_at)| begin.max(free_at)) + work;
+        used.push(Reverse(done));
         done
     }
 
-    fn first_free(&mut self, agent: AgentId) -> &mut Time {
+    /// How many cores the agent's host has, and when each that has worked is free.
+    fn cores(&mut self, agent: AgentId) -> (usize, &mut BinaryHeap<Reverse<Time>>) {
         let Cpu { cores, is_shared, .. } = self.calibration.cpu;
-        let cores = usize::try_from(cores).unwrap_or(1);
         let host = if is_shared { 0 } else { usize::try_from(agent.0).unwrap_or(0) };
         if self.free_at.len() <= host {
-            self.free_at.resize(host + 1, Vec::new());
+            self.free_at.resize(host + 1, BinaryHeap::new());
         }
-        let used = &mut self.free_at[host];
-        if used.len() < cores {
-            used.push(Time::ZERO); // one that has not worked yet
-            return used.last_mut().expect("it was pushed");
-        }
-        used.iter_mut().min().expect("every host has a core")
+        (usize::try_from(cores).unwrap_or(1), &mut self.free_at[host])
     }
 
     fn launch(&self, agent: AgentId) -> &Launch {
