@@ -178,3 +178,29 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::Marks(_) => "Marks",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_goes_before_waiting_data_and_takes_its_time_from_it() {
+        const RATE: Option<u64> = Some(1_000_000);
+        let at = |us| Time::ZERO + Duration::from_micros(us);
+        for bytes in [1, 10, 999, 100_000] {
+            let (parent, child) = (ProcessId::HEAD, ProcessId(1));
+            let mut link = Link::new(parent, child, Duration::from_micros(7));
+            let mut send = |class, bytes| link.arrival(at(50), 0, class, bytes, RATE);
+            assert_eq!(send(Class::Data, bytes), at(57 + bytes));
+            assert_eq!(send(Class::Control, 300), at(57 + 300));
+            assert_eq!(send(Class::Control, 20), at(57 + 320));
+            assert_eq!(send(Class::Data, 5), at(57 + bytes + 325));
+            assert_eq!(link.end_arrival(at(50), 0), at(57 + bytes + 325));
+            assert_eq!(
+                link.arrival(at(50), 1, Class::Data, 5, RATE),
+                at(62),
+                "the other way is free"
+            );
+        }
+    }
+}
