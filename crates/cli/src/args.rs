@@ -125,11 +125,11 @@ pub(crate) struct PlanArgs {
 }
 
 const PLAN_HELP: &str = "\
-Trees and windows are simulated for up to 16,384 nodes (flat: 4,096). Beyond, trees are computed
-from what so many take, and windows and strict batches are simulated with 4,096 nodes; commands
-that start several agents never with more than 2,048. Where costs vary, times are medians of several
-seeds up to 2,048 nodes. Memory is that of this build's processes, without remote shells, tasks and
-the kernel's buffers.";
+Trees and windows are simulated for up to 16,384 nodes. Beyond, trees are computed from what so many
+take, and windows and strict batches are simulated with 4,096 nodes; commands that start several
+agents never with more than 2,048. Where costs vary, times are medians of several seeds up to 2,048
+nodes. Memory is that of this build's processes, without remote shells, tasks and the kernel's
+buffers.";
 
 const EXAMPLES: &str = "\
 Examples:

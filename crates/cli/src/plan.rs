@@ -27,9 +27,6 @@ use crate::{curve, streams};
 /// The most nodes that a tree is simulated for: some seconds each.
 const SIMULATED_MAX: u32 = 16_384;
 
-/// The same for `flat`, where everything is one process's and time is quadratic.
-const FLAT_SIMULATED_MAX: u32 = 4_096;
-
 /// Nodes that windows and strict batches are compared with where not all are simulated.
 const WINDOWS_COMPARED: u32 = 4_096;
 
@@ -142,15 +139,11 @@ fn why(failed: &Failed) -> String {
 
 fn predict(tree: Tree, nodes: u32, args: &PlanArgs, calibration: &Calibration) -> Row {
     let tasks_per_node = args.tasks_per_node;
-    let simulated = nodes.min(simulated_max(tree));
+    let simulated = nodes.min(SIMULATED_MAX);
     let case =
         Case { tree, nodes: simulated, tasks_per_node, window: WINDOW, batch: None, bulk_max: 1 };
     let prediction = simulate(case, args, calibration)?;
     Ok(if nodes > simulated { prediction.with_more(nodes, calibration) } else { prediction })
-}
-
-fn simulated_max(tree: Tree) -> u32 {
-    if tree == Tree::Flat { FLAT_SIMULATED_MAX } else { SIMULATED_MAX }
 }
 
 fn simulate(case: Case, args: &PlanArgs, calibration: &Calibration) -> Row {
@@ -236,10 +229,7 @@ fn best_of_bulk(
     args: &PlanArgs,
     calibration: &Calibration,
 ) -> Option<Row> {
-    let trees = candidates(calibration).into_iter().filter(|&tree| {
-        // It is not recommended for so many, and takes the longest to simulate.
-        tree != Tree::Flat || args.nodes as usize <= LINKS_MAX
-    });
+    let trees = candidates(calibration).into_iter();
     let nodes = args.nodes.min(BULKS_COMPARED_MAX);
     let tasks_per_node = args.tasks_per_node;
     let batch = None;
@@ -295,8 +285,8 @@ fn tree_table(predictions: &[Prediction], args: &PlanArgs) -> String {
     if !predictions.iter().all(Prediction::is_simulated) {
         let _ = writeln!(
             text,
-            "computed: as simulated with {SIMULATED_MAX} nodes (flat: {FLAT_SIMULATED_MAX}), and as \
-             many times longer as by arithmetic"
+            "computed: as simulated with {SIMULATED_MAX} nodes, and as many times longer as by \
+             arithmetic"
         );
     }
     text
@@ -415,15 +405,14 @@ fn points(best: &Prediction, args: &PlanArgs, calibration: &Calibration) -> Vec<
         let Prediction { joined: time, .. } = prediction;
         Some(Point { nodes, time, is_simulated: prediction.is_simulated() })
     };
-    let sizes = sizes(args.nodes, simulated_max(tree));
-    sizes.into_iter().filter_map(predicted).collect()
+    sizes(args.nodes).into_iter().filter_map(predicted).collect()
 }
 
 /// Each half of the next. The last that is simulated is what the computed ones are computed from.
-fn sizes(nodes: u32, simulated_max: u32) -> Vec<u32> {
+fn sizes(nodes: u32) -> Vec<u32> {
     let before = |&size: &u32| match size / 2 {
         0 => None,
-        half if size > simulated_max => Some(half.max(simulated_max)),
+        half if size > SIMULATED_MAX => Some(half.max(SIMULATED_MAX)),
         half => Some(half),
     };
     let mut sizes: Vec<u32> = iter::successors(Some(nodes), before).take(CURVE_POINTS).collect();
@@ -544,9 +533,9 @@ mod tests {
 
     #[test]
     fn the_last_size_that_is_simulated_is_what_the_others_are_computed_from() {
-        assert_eq!(sizes(40_000, 16_384)[4..], [8_192, 16_384, 20_000, 40_000]);
-        assert_eq!(sizes(32_768, 16_384)[5..], [8_192, 16_384, 32_768]);
-        assert_eq!(sizes(1_000_000, 16_384)[..2], [8_192, 16_384]);
-        assert_eq!(sizes(5, 16_384), [1, 2, 5]);
+        assert_eq!(sizes(40_000)[4..], [8_192, 16_384, 20_000, 40_000]);
+        assert_eq!(sizes(32_768)[5..], [8_192, 16_384, 32_768]);
+        assert_eq!(sizes(1_000_000)[..2], [8_192, 16_384]);
+        assert_eq!(sizes(5), [1, 2, 5]);
     }
 }
