@@ -43,14 +43,14 @@ fn dom_of(page: &str) -> String {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("page.html");
     std::fs::write(&file, page).expect("a page");
-    let profile = format!("--user-data-dir={}", dir.path().join("profile").display());
-    let output = browser(&profile, &format!("file://{}", file.display()));
+    let output = browser(dir.path(), &format!("file://{}", file.display()));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test's own helper")]
-fn browser(profile: &str, url: &str) -> std::process::Output {
+fn browser(dir: &Path, url: &str) -> std::process::Output {
+    let profile = format!("--user-data-dir={}", dir.join("profile").display());
     let flags = [
         "--headless",
         "--no-sandbox",
@@ -67,7 +67,8 @@ fn browser(profile: &str, url: &str) -> std::process::Output {
     Command::new("timeout")
         .args(["--kill-after=5", SECONDS_MAX, BROWSER])
         .args(flags)
-        .args([profile, url])
+        .args([&profile, url])
+        .env("TMPDIR", dir) // where it now and then leaves a file
         .output()
         .expect("timeout(1) runs")
 }
