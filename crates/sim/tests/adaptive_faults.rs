@@ -7,6 +7,10 @@ use std::time::Duration;
 use model::{AgentId, IdSet, Rank};
 use sim::{Fault, Report, Script, Session, Step, TwinOf, Way, When};
 
+mod every_step;
+
+use every_step::{at_every_step_of, hurt};
+
 const N: u32 = 8;
 
 /// Whom faults hurt: one that starts others, and one that comes up late.
@@ -125,32 +129,15 @@ fn session() -> Session {
     session.spec(|spec| (spec.window, spec.start_timeout_ms) = (2, 5_000))
 }
 
-/// Runs the session with the fault after each of its steps. It must end within so many seconds
-/// more than it takes without the fault.
 fn at_every_step(fault: Fault, seconds: u32, check: impl Fn(&Report, bool)) {
-    let usual = session().run();
-    let usual_time = Duration::from_nanos(usual.empty_at.as_nanos());
-    for step in 0..usual.steps {
-        let session = session()
-            .fault(When::Step(step), fault.clone())
-            .ends_within(usual_time + Duration::from_secs(u64::from(seconds)));
-        match session.try_run() {
-            Ok(report) => check(&report, report.faults_struck > 0),
-            Err(failure) => panic!("{failure}\n{fault:?} after step {step}"),
-        }
-    }
+    at_every_step_of(&session(), fault, seconds, check);
 }
 
 /// A check: the exit status is 0 unless somebody is lost or has failed to start, and then the agent
 /// that was hurt is among them. A fault so late that all tasks had ended may pass unnoticed.
 fn names(agent: AgentId) -> impl Fn(&Report, bool) {
     move |report, struck| {
-        let outcome = &report.outcome;
-        let lost = outcome.losses.iter().map(|loss| &loss.agents);
-        let failed = outcome.start_failures.iter().map(|failure| &failure.agents);
-        let hurt = lost.chain(failed).fold(IdSet::new(), |hurt, agents| hurt.union(agents));
-        assert!(struck || hurt.is_empty(), "{outcome:?}");
-        assert_eq!(hurt.is_empty(), report.code == Some(0), "{outcome:?}");
-        assert!(hurt.is_empty() || hurt.contains(agent.0), "{outcome:?}");
+        let hurt = hurt(report, struck);
+        assert!(hurt.is_empty() || hurt.contains(agent.0), "{:?}", report.outcome);
     }
 }

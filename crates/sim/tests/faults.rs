@@ -8,6 +8,10 @@ use proto::Event;
 use sim::{Fault, Report, Script, Session, Step, TwinOf, Way, When};
 use wire::LossCause;
 
+mod every_step;
+
+use every_step::{at_every_step_of, hurt};
+
 const N: u32 = 7;
 
 #[test]
@@ -415,31 +419,12 @@ fn at_every_step(fault: Fault, seconds: u32, check: impl Fn(&Report, bool)) {
     at_every_step_of(&session(), fault, seconds, check);
 }
 
-fn at_every_step_of(session: &Session, fault: Fault, seconds: u32, check: impl Fn(&Report, bool)) {
-    let usual = session.run();
-    let usual_time = Duration::from_nanos(usual.empty_at.as_nanos());
-    for step in 0..usual.steps {
-        let session = session
-            .clone()
-            .fault(When::Step(step), fault.clone())
-            .ends_within(usual_time + Duration::from_secs(u64::from(seconds)));
-        match session.try_run() {
-            Ok(report) => check(&report, report.faults_struck > 0),
-            Err(failure) => panic!("{failure}\n{fault:?} after step {step}"),
-        }
-    }
-}
-
 /// A check: a loss or a failed start names the agent that was hurt and no stranger. A fault so
 /// late that all tasks had ended may pass unnoticed.
 fn names(agent: u32) -> impl Fn(&Report, bool) {
     move |report, struck| {
         let outcome = &report.outcome;
-        let lost = outcome.losses.iter().map(|loss| &loss.agents);
-        let failed = outcome.start_failures.iter().map(|failure| &failure.agents);
-        let hurt = lost.chain(failed).fold(IdSet::new(), |hurt, agents| hurt.union(agents));
-        assert!(struck || hurt.is_empty(), "{outcome:?}");
-        assert_eq!(hurt.is_empty(), report.code == Some(0), "{outcome:?}");
+        let hurt = hurt(report, struck);
         if let Some(first) = hurt.first() {
             assert_eq!(first, agent, "{outcome:?}");
             assert!(hurt.difference(&subtree(agent)).is_empty(), "{outcome:?}");

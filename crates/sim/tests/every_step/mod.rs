@@ -1,0 +1,41 @@
+//! A session with a fault after each of its steps, for the tests of fixed trees and of those that are
+//! made while they grow.
+
+use std::time::Duration;
+
+use model::IdSet;
+use sim::{Fault, Report, Session, When};
+
+/// Runs the session with the fault after each of its steps. It must end within so many seconds
+/// more than it takes without the fault.
+pub(crate) fn at_every_step_of(
+    session: &Session,
+    fault: Fault,
+    seconds: u32,
+    check: impl Fn(&Report, bool),
+) {
+    let usual = session.run();
+    let usual_time = Duration::from_nanos(usual.empty_at.as_nanos());
+    for step in 0..usual.steps {
+        let session = session
+            .clone()
+            .fault(When::Step(step), fault.clone())
+            .ends_within(usual_time + Duration::from_secs(u64::from(seconds)));
+        match session.try_run() {
+            Ok(report) => check(&report, report.faults_struck > 0),
+            Err(failure) => panic!("{failure}\n{fault:?} after step {step}"),
+        }
+    }
+}
+
+/// Who is told as lost or as failed to start: nobody if no fault struck, and the exit status is 0 if
+/// and only if it is nobody.
+pub(crate) fn hurt(report: &Report, struck: bool) -> IdSet {
+    let outcome = &report.outcome;
+    let lost = outcome.losses.iter().map(|loss| &loss.agents);
+    let failed = outcome.start_failures.iter().map(|failure| &failure.agents);
+    let hurt = lost.chain(failed).fold(IdSet::new(), |hurt, agents| hurt.union(agents));
+    assert!(struck || hurt.is_empty(), "{outcome:?}");
+    assert_eq!(hurt.is_empty(), report.code == Some(0), "{outcome:?}");
+    hurt
+}
