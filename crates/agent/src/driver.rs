@@ -228,7 +228,7 @@ impl<'a> Driver<'a> {
             while let Some(effect) = self.engine.poll_effect() {
                 if !matches!(effect, Effect::Spawn(_)) {
                     // It may be about a task that is being created.
-                    while self.tasks.finish_spawn(&mut self.reactor) {}
+                    self.tasks.finish_spawns(&mut self.reactor);
                 }
                 self.perform(now, effect);
             }

@@ -70,12 +70,12 @@ impl Tasks {
 
     /// Begins to create a task. [`Tasks::finish_spawn`] says how it went.
     pub(crate) fn spawn(&mut self, reactor: &mut Reactor, spawn: &Spawn) {
-        while self.new.len() >= NEW_MAX {
+        if self.new.len() == NEW_MAX {
             self.finish_spawn(reactor);
         }
         let mut new = self.create(spawn);
-        if new.is_err() && self.finish_spawn(reactor) {
-            while self.finish_spawn(reactor) {}
+        if new.is_err() && !self.new.is_empty() {
+            self.finish_spawns(reactor);
             new = self.create(spawn); // those before it have given descriptors back
         }
         match new {
@@ -106,6 +106,11 @@ impl Tasks {
         };
         reactor.report(Input::Spawned { job, rank, result });
         true
+    }
+
+    /// The same for all that are being created.
+    pub(crate) fn finish_spawns(&mut self, reactor: &mut Reactor) {
+        while self.finish_spawn(reactor) {}
     }
 
     /// A task, unless all is over with it.
