@@ -18,6 +18,9 @@ const BARE_TARGET: &str = "x86_64-unknown-none";
 /// How many processes are killed at random when faults are asked for by name.
 const RANDOM_KILLS: &str = "200";
 
+/// How many jobs of random sizes are run when they are asked for by name.
+const RANDOM_RUNS: &str = "60";
+
 /// How many tests did what.
 #[derive(Debug, Default)]
 struct Tally {
@@ -94,6 +97,11 @@ fn cargo_test(tally: &mut Tally, selection: &[&str]) -> anyhow::Result<()> {
     cargo.args(selection);
     if selection.contains(&"faults") {
         cargo.env("CONVOKE_RANDOM_KILLS", RANDOM_KILLS);
+    }
+    if selection.contains(&"n") {
+        cargo.env("CONVOKE_RANDOM_RUNS", RANDOM_RUNS);
+        // What was drawn is said for each run, also of those that went well.
+        cargo.args(["--", "--nocapture"]);
     }
     cargo.current_dir(paths::root()).envs(check.environment()).stdout(Stdio::piped());
     #[expect(clippy::disallowed_methods, reason = "a chore needs none of what `os::spawn` is for")]
