@@ -23,7 +23,7 @@ Usage: cargo xtask COMMAND
 
   setup [--bench]  install what demo and tests need; with --bench, check the peers to compare with
   demo             32 MPI ranks on 8 hosts made on this machine
-  test [NAME...]   everything that CI runs; or only these steps or test files, such as `faults`
+  test [NAME...]   everything that CI runs; or only these steps or test files, such as `world`
   tidy             the rules that neither rustfmt nor clippy know
   sim OPTIONS...   sessions in virtual time, such as `--agents 1000000`, or `--seeds 100000
                    --minutes 10`, which the next call continues

@@ -5,13 +5,19 @@ use xshell::{Shell, cmd};
 
 use crate::paths;
 
-/// Debian packages for hosts with sshds, for MPI programs, and to look at pages. `mpich` brings Hydra 4, and
-/// `python3-venv` is how MPICH 5 gets here.
-const PACKAGES: [&str; 11] = [
+/// Debian packages for hosts with sshds and the login shells of users there, for MPI programs, and to
+/// look at pages. `mpich` brings Hydra 4, and `python3-venv` is how MPICH 5 gets here.
+const PACKAGES: [&str; 17] = [
     "openssh-server",
     "openssh-client",
     "iproute2",
     "procps",
+    "dash",
+    "csh",
+    "tcsh",
+    "fish",
+    "zsh",
+    "ksh",
     "gcc",
     "libc6-dev",
     "musl-tools",
