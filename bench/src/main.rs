@@ -5,6 +5,7 @@
 //! modelled shell and start up to some thousand processes; all runs are bounded in time, and what a
 //! failed one leaves behind is ended by the marker in its environment.
 
+mod batch;
 mod io;
 mod launch;
 mod memory;
@@ -34,7 +35,7 @@ use crate::settings::Settings;
 use crate::tools::Tools;
 
 const USAGE: &str = "\
-usage: bench launch|pmi|io|memory|model [--quick] [--only TEXT]
+usage: bench launch|pmi|io|memory|model|batch [--quick] [--only TEXT]
   --quick      fewer and smaller runs
   --only TEXT  only rows whose title contains TEXT; the table in bench/results stays as it is";
 
@@ -59,6 +60,7 @@ fn run() -> anyhow::Result<()> {
     }
     let settings = Settings::parse(options)?;
     let measure: fn(&Tools, &mut Report) -> anyhow::Result<()> = match *name {
+        "batch" => batch::measure,
         "launch" => launch::measure,
         "pmi" => pmi::measure,
         "io" => io::measure,

@@ -1,6 +1,7 @@
 //! Contestants in turns, so that whatever drifts on the machine hits all of them alike.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use crate::jobs::Launcher;
 use crate::quantity::{Quantity, Unit};
@@ -9,34 +10,52 @@ use crate::report::{self, Measured, Report};
 /// After so many failures, a contestant is not asked again.
 const FAILURES_MAX: usize = 3;
 
-/// What each contestant's runs gave.
-#[derive(Debug, Default)]
-pub(crate) struct Turns {
-    runs: BTreeMap<Launcher, Vec<Vec<f64>>>,
-    failures: BTreeMap<Launcher, Vec<String>>,
+/// Who takes part: launchers, or settings of ours by their names.
+pub(crate) trait Contestant: Copy + Ord + Display {
+    /// Whether it is measured where it does not fail; ours may not fail once.
+    fn may_fail(self) -> bool;
 }
 
-impl Turns {
+impl Contestant for Launcher {
+    fn may_fail(self) -> bool {
+        self != Launcher::Convoke
+    }
+}
+
+impl Contestant for &str {
+    fn may_fail(self) -> bool {
+        false
+    }
+}
+
+/// What each contestant's runs gave.
+#[derive(Debug)]
+pub(crate) struct Turns<C = Launcher> {
+    runs: BTreeMap<C, Vec<Vec<f64>>>,
+    failures: BTreeMap<C, Vec<String>>,
+}
+
+impl<C: Contestant> Turns<C> {
     /// Measures each contestant once a round. `measure` returns some numbers, always as many.
     pub(crate) fn take(
         report: &mut Report,
         rounds: usize,
-        contestants: &[Launcher],
-        mut measure: impl FnMut(Launcher) -> anyhow::Result<Vec<f64>>,
-    ) -> Turns {
-        let mut turns = Turns::default();
+        contestants: &[C],
+        mut measure: impl FnMut(C) -> anyhow::Result<Vec<f64>>,
+    ) -> Turns<C> {
+        let mut turns = Turns { runs: BTreeMap::new(), failures: BTreeMap::new() };
         for _ in 0..rounds {
-            for &launcher in contestants {
-                let failures = turns.failures.get(&launcher);
+            for &contestant in contestants {
+                let failures = turns.failures.get(&contestant);
                 if failures.is_some_and(|failures| failures.len() == FAILURES_MAX) {
                     continue;
                 }
-                match measure(launcher) {
-                    Ok(numbers) => turns.runs.entry(launcher).or_default().push(numbers),
+                match measure(contestant) {
+                    Ok(numbers) => turns.runs.entry(contestant).or_default().push(numbers),
                     Err(error) => {
-                        report::say(&format!("  {launcher} failed: {error:#}"));
+                        report::say(&format!("  {contestant} failed: {error:#}"));
                         let failure = format!("failed: {error:#}");
-                        turns.failures.entry(launcher).or_default().push(failure);
+                        turns.failures.entry(contestant).or_default().push(failure);
                     }
                 }
                 report.look();
@@ -46,22 +65,22 @@ impl Turns {
     }
 
     /// Adds more contestants' or more runs.
-    pub(crate) fn join(&mut self, other: Turns) {
-        for (launcher, runs) in other.runs {
-            self.runs.entry(launcher).or_default().extend(runs);
+    pub(crate) fn join(&mut self, other: Turns<C>) {
+        for (contestant, runs) in other.runs {
+            self.runs.entry(contestant).or_default().extend(runs);
         }
-        for (launcher, failures) in other.failures {
-            self.failures.entry(launcher).or_default().extend(failures);
+        for (contestant, failures) in other.failures {
+            self.failures.entry(contestant).or_default().extend(failures);
         }
     }
 
-    /// The median of the number at `index`. Convoke may not fail once; a peer that fails now and then
-    /// is measured where it does not.
-    pub(crate) fn median(&self, launcher: Launcher, index: usize, unit: Unit) -> Measured {
-        let runs = self.runs.get(&launcher).map(Vec::as_slice).unwrap_or_default();
-        let failures = self.failures.get(&launcher).map(Vec::as_slice).unwrap_or_default();
+    /// The median of the number at `index`. One that may not fail and did has none, nor has one that
+    /// failed more often than not.
+    pub(crate) fn median(&self, contestant: C, index: usize, unit: Unit) -> Measured {
+        let runs = self.runs.get(&contestant).map(Vec::as_slice).unwrap_or_default();
+        let failures = self.failures.get(&contestant).map(Vec::as_slice).unwrap_or_default();
         if let Some(failure) = failures.first()
-            && (launcher == Launcher::Convoke || failures.len() > runs.len())
+            && (!contestant.may_fail() || failures.len() > runs.len())
         {
             return Err(failure.clone());
         }
@@ -70,10 +89,12 @@ impl Turns {
     }
 
     /// The median time at `index`.
-    pub(crate) fn seconds(&self, launcher: Launcher, index: usize) -> Measured {
-        self.median(launcher, index, Unit::Seconds)
+    pub(crate) fn seconds(&self, contestant: C, index: usize) -> Measured {
+        self.median(contestant, index, Unit::Seconds)
     }
+}
 
+impl Turns {
     /// The faster of both Hydras, and which.
     pub(crate) fn faster_hydra(&self, index: usize) -> (Launcher, Measured) {
         let (four, five) =

@@ -16,6 +16,9 @@ use crate::{TestbedError, command};
 pub enum Sshd {
     /// Lets the testbed's user key in.
     Willing,
+    /// Lets it in as often as an sshd does that nobody has configured: from ten connections on that
+    /// are not authenticated yet, it drops some.
+    Usual,
     /// Shows a host key that no client knows.
     WrongHostKey,
     /// Knows no user key, and asks for no password: permission is denied.
@@ -31,7 +34,7 @@ impl Sshd {
     /// Options that come before the configuration file, so that they win.
     pub(crate) fn options(self) -> &'static [&'static str] {
         match self {
-            Sshd::Willing => &[],
+            Sshd::Willing | Sshd::Usual => &[],
             Sshd::WrongHostKey => &["-o", "HostKey=/run/testbed/unknown_key"],
             Sshd::NoUserKey => &["-o", "AuthorizedKeysFile=none"],
             Sshd::AsksPassword => &[
@@ -47,12 +50,13 @@ impl Sshd {
     }
 
     /// Its `MaxStartups`. It is no part of the configuration file, since of this option the last
-    /// value wins; sshd's own default drops connections from ten on.
+    /// value wins.
     pub(crate) fn max_startups(self) -> &'static str {
         match self {
             Sshd::Willing | Sshd::WrongHostKey | Sshd::NoUserKey | Sshd::AsksPassword => {
                 "MaxStartups=1000:30:2000"
             }
+            Sshd::Usual => "MaxStartups=10:30:100",
             Sshd::OneStartup => "MaxStartups=1:100:1",
         }
     }
