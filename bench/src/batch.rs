@@ -60,7 +60,7 @@ pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> 
 /// A row for each setting, all compared with the default, and one for the default against the best.
 fn rows(tools: &Tools, report: &mut Report, title: &str, bed: &Testbed, hosts: &str, ssh: &[&str]) {
     let names: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).chain([FLOOR]).collect();
-    let rounds = report.settings().pick(5, 1);
+    let rounds = report.settings().pick(3, 1);
     let turns = Turns::take(report, rounds, &names, |who| {
         let elapsed = run::time(&mut command(tools, bed, hosts, ssh, who)?, LIMIT)?;
         Ok(vec![elapsed.as_secs_f64()])
