@@ -211,8 +211,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH", help_heading = "Agents")]
     pub(crate) agent_path: Option<OsString>,
 
-    /// Who starts whom: flat, chain, kary:K, binomial, two-level, greedy, greedy:L,G or adaptive
-    /// [default: adaptive]
+    /// Who starts whom: flat, chain, kary:K, binomial, two-level, greedy, greedy:L,G, scela:CORES,
+    /// route:ROUTE or adaptive [default: adaptive]
     #[arg(long, value_name = "TREE", help_heading = "Agents")]
     pub(crate) tree: Option<Tree>,
 

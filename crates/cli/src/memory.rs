@@ -88,7 +88,9 @@ pub(crate) fn agent_names(tree: &Tree, nodes: u32) -> u64 {
         | Tree::Kary(_)
         | Tree::Binomial
         | Tree::TwoLevel
-        | Tree::Greedy { .. } => {
+        | Tree::Greedy { .. }
+        | Tree::Routed(_)
+        | Tree::Scela { .. } => {
             let branches = engine::tree::branches(tree, &IdSet::range(1, nodes));
             branches.iter().map(|branch| branch.below.len()).max().unwrap_or_default()
         }

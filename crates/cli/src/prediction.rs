@@ -122,7 +122,9 @@ impl Prediction {
             | Tree::Kary(_)
             | Tree::Binomial
             | Tree::TwoLevel
-            | Tree::Greedy { .. } => case.tree,
+            | Tree::Greedy { .. }
+            | Tree::Routed(_)
+            | Tree::Scela { .. } => case.tree,
         };
         let shape = Shape::planned(&planned, case.nodes);
         let window = usize::try_from(case.window).unwrap_or(usize::MAX);

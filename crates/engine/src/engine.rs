@@ -298,12 +298,16 @@ impl Engine {
         self.start_waiting();
     }
 
-    fn plan_children(&mut self, tree: &Tree, below: &IdSet, names: Vec<String>) {
-        let mut names = names.into_iter();
+    fn plan_children(&mut self, tree: &Tree, below: &IdSet, mut names: Vec<String>) {
+        // The parts of a routed tree are no ranges.
+        let mut name_of = |id| {
+            let index = below.index_of(id).and_then(|index| usize::try_from(index).ok());
+            let name = index.and_then(|index| names.get_mut(index));
+            name.map(core::mem::take).unwrap_or_default()
+        };
         for branch in crate::tree::branches(tree, below) {
-            let name = names.next().unwrap_or_default();
-            let size = usize::try_from(branch.below.len()).unwrap_or(usize::MAX);
-            let below_names = names.by_ref().take(size).collect();
+            let name = name_of(branch.child.0);
+            let below_names = branch.below.iter().map(&mut name_of).collect();
             let child =
                 Child::new(self.now, branch.child, name, branch.below, below_names, branch.tree);
             self.waiting.push_back(branch.child);

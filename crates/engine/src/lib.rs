@@ -23,6 +23,7 @@ mod marks;
 mod set;
 
 pub mod exit_code;
+pub mod route;
 pub mod tree;
 
 mod child;

@@ -21,7 +21,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, IdSet, Tree};
+use model::{AgentId, IdSet, Route, Tree};
+
+use crate::route::RouteTree;
 
 /// The gap that a greedy plan assumes at least. If starts cost nothing, one parent would start
 /// everything; a tenth of a millisecond is below the cost of any `fork` and `exec`. With no
@@ -49,8 +51,11 @@ pub struct Branch {
 /// Every id of `below` is in exactly one branch. Call again with a child's `tree` and `below`
 /// for the next level.
 pub fn branches(tree: &Tree, below: &IdSet) -> Vec<Branch> {
+    if let Tree::Routed(route) = *tree {
+        return routed_branches(route, below);
+    }
     let sizes = part_sizes(tree, below.len());
-    let tree = child_tree(tree);
+    let tree = child_tree(tree, below.len());
     let mut parts = below.parts();
     let mut branches = Vec::with_capacity(sizes.len());
     for size in sizes {
@@ -58,6 +63,19 @@ pub fn branches(tree: &Tree, below: &IdSet) -> Vec<Branch> {
         branches.push(Branch { child: AgentId(child), below: parts.take(size - 1), tree });
     }
     branches
+}
+
+/// The branches of a parent in the tree of a route: their parts are no ranges, but for a binomial one.
+fn routed_branches(route: Route, below: &IdSet) -> Vec<Branch> {
+    // No id is as large: it stands for the parent.
+    let parent = AgentId(u32::MAX);
+    let tree = RouteTree::new(route, parent, below.clone());
+    let branch = |child| {
+        let mut below = tree.subtree(AgentId(child));
+        below.remove(child);
+        Branch { child: AgentId(child), below, tree: Tree::Routed(route) }
+    };
+    tree.children(parent).iter().map(branch).collect()
 }
 
 /// The tree for `n` agents below the head, where a start has this latency and gap. Pass
@@ -102,20 +120,43 @@ fn part_sizes(tree: &Tree, n: u64) -> Vec<u64> {
         Tree::Greedy { latency, gap } | Tree::Adaptive { latency, gap } => {
             Greedy::new(latency, gap).part_sizes(n)
         }
+        Tree::Routed(route) => {
+            let last = u32::try_from(n).unwrap_or(u32::MAX - 1);
+            let tree = RouteTree::new(route, AgentId::HEAD, IdSet::range(1, last));
+            let children = tree.children(AgentId::HEAD);
+            children.iter().map(|child| tree.subtree_len(AgentId(child))).collect()
+        }
+        Tree::Scela { .. } => part_sizes(&child_tree(tree, n), n),
     }
 }
 
-/// The tree that a child uses for its own part.
-fn child_tree(tree: &Tree) -> Tree {
+/// The tree that a child uses for its own part, where its parent has `n` below itself.
+fn child_tree(tree: &Tree, n: u64) -> Tree {
     match *tree {
         Tree::TwoLevel => Tree::Flat,
+        Tree::Scela { cores, depth_max, connections_max } => {
+            Tree::Kary(scela_degree(n, cores, depth_max, connections_max))
+        }
         Tree::Flat
         | Tree::Chain
         | Tree::Kary(_)
         | Tree::Binomial
         | Tree::Greedy { .. }
-        | Tree::Adaptive { .. } => *tree,
+        | Tree::Adaptive { .. }
+        | Tree::Routed(_) => *tree,
     }
+}
+
+/// The degree that ScELA's rule (S3-10) gives a tree of `n` agents below the head.
+///
+/// The ideal is the smallest k with log_k(n) ≤ `depth_max`. A process can handle `connections_max`
+/// connections, and one for each of a node's `cores` may be a task's: where those and k are more, the
+/// degree is what is left, and the tree is deeper. At least 1, also where nothing is left.
+pub fn scela_degree(n: u64, cores: u16, depth_max: u8, connections_max: u16) -> u16 {
+    let is_enough = |k: u128| k.checked_pow(depth_max.into()).is_none_or(|most| most >= n.into());
+    let ideal = first_that(1, u16::MAX.into(), is_enough);
+    let left = connections_max.saturating_sub(cores).max(1);
+    u16::try_from(ideal).unwrap_or(u16::MAX).min(left)
 }
 
 /// Cuts `n` into at most `parts` sizes that differ by at most one. The larger come first: they
@@ -246,8 +287,12 @@ impl Costs {
             _ if n == 0 => 0,
             Tree::Flat => u128::from(n) * self.gap + self.latency,
             Tree::Chain | Tree::Kary(0 | 1) => u128::from(n) * (self.gap + self.latency),
-            Tree::TwoLevel => self.last_part(tree, n),
-            Tree::Kary(_) | Tree::Binomial | Tree::Greedy { .. } | Tree::Adaptive { .. } => {
+            Tree::TwoLevel | Tree::Scela { .. } => self.last_part(tree, n),
+            Tree::Kary(_)
+            | Tree::Binomial
+            | Tree::Greedy { .. }
+            | Tree::Adaptive { .. }
+            | Tree::Routed(_) => {
                 if let Some(&time) = self.known.get(&n) {
                     return time;
                 }
@@ -259,7 +304,7 @@ impl Costs {
     }
 
     fn last_part(&mut self, tree: &Tree, n: u64) -> u128 {
-        let child_tree = child_tree(tree);
+        let child_tree = child_tree(tree, n);
         let mut up = self.latency;
         let mut last = 0;
         for size in part_sizes(tree, n) {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use engine::tree::{DEFAULT_CHILDREN_MAX, branches, completion_time, default_tree};
-use model::{AgentId, IdSet, Tree};
+use engine::tree::{DEFAULT_CHILDREN_MAX, branches, completion_time, default_tree, scela_degree};
+use model::{AgentId, IdSet, Route, Tree};
 
 const N_MAX: u32 = 300;
 
@@ -35,6 +35,26 @@ fn kary_depth_is_the_logarithm_of_the_number_of_processes() {
             // S2-16 counts processes, the root included.
             let logarithm = (0..).find(|&depth| k.pow(depth) > n).unwrap();
             assert!(kary_depth(k, n) as u32 <= logarithm, "kary:{k} of {n}");
+        }
+    }
+}
+
+#[test]
+fn scelas_rule_takes_the_smallest_degree_for_its_depth_unless_connections_run_out() {
+    for n in 1..=N_MAX {
+        for depth_max in 1..=4 {
+            let enough = (1..).find(|k: &u32| k.pow(depth_max.into()) >= n).unwrap();
+            let ideal = scela_degree(n.into(), 8, depth_max, u16::MAX);
+            assert_eq!(u32::from(ideal), enough, "{n}");
+            for connections_max in [1, 8, 9, 12, 20, 300] {
+                let degree = scela_degree(n.into(), 8, depth_max, connections_max);
+                let is_ideal = 8 + ideal <= connections_max;
+                let left = connections_max.saturating_sub(8).max(1);
+                assert_eq!(degree, if is_ideal { ideal } else { ideal.min(left) }, "{n}");
+                let tree = Tree::Scela { cores: 8, depth_max, connections_max };
+                let (walk, kary) = (Walk::of(tree, n), Walk::of(Tree::Kary(degree), n));
+                assert_eq!((walk.degree, walk.depth), (kary.degree, kary.depth), "{tree} of {n}");
+            }
         }
     }
 }
@@ -232,8 +252,21 @@ const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn shapes() -> [Tree; 6] {
-    [Tree::Flat, Tree::Chain, Tree::Binomial, Tree::TwoLevel, Tree::greedy(), Tree::Kary(8)]
+fn shapes() -> [Tree; 10] {
+    let routed = [Route::Kary(3), Route::Binomial, Route::Direct].map(Tree::Routed);
+    let [kary, binomial, direct] = routed;
+    [
+        Tree::Flat,
+        Tree::Chain,
+        Tree::Binomial,
+        Tree::TwoLevel,
+        Tree::greedy(),
+        Tree::Kary(8),
+        kary,
+        binomial,
+        direct,
+        Tree::Scela { cores: 8, depth_max: 3, connections_max: 16 },
+    ]
 }
 
 fn below(n: u32) -> IdSet {

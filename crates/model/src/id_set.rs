@@ -127,6 +127,21 @@ impl IdSet {
         self.ranges.first().map(|&(start, _)| start)
     }
 
+    /// How many ids of the set are smaller than `id`, if that is in the set.
+    pub fn index_of(&self, id: u32) -> Option<u64> {
+        let position = self.position(id)?;
+        let before = self.ranges[..position].iter().map(|&range| range_len(range)).sum::<u64>();
+        Some(before + u64::from(id - self.ranges[position].0))
+    }
+
+    /// The ids with so many smaller ones in the set, from `first` on.
+    #[must_use]
+    pub fn slice(&self, first: u64, count: u64) -> IdSet {
+        let mut parts = self.parts();
+        parts.take(first);
+        parts.take(count)
+    }
+
     /// The ids in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.ranges.iter().flat_map(|&(start, end)| start..=end)

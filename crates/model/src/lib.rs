@@ -7,6 +7,7 @@ mod id_set;
 mod ids;
 mod time;
 
+mod route;
 mod tree;
 
 mod host_list;
@@ -25,6 +26,7 @@ pub use host_list::{
 pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
 pub use placement::{Placement, PlacementError};
+pub use route::{Route, RouteError};
 pub use status::{ExitStatus, Signal, SignalError};
 pub use status_runs::{StatusRun, StatusRuns};
 pub use task_map::{TASKS_MAX, TaskMap, TaskMapError, TaskRun};

@@ -1,12 +1,15 @@
 //! The shape of the spawn tree, as the user names it. `engine::tree` plans with it.
 
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 use core::num::ParseIntError;
 use core::str::FromStr;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::route::{Route, RouteError};
 
 /// Who starts whom.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -36,6 +39,17 @@ pub enum Tree {
         /// How long one start keeps its parent from the next.
         gap: Duration,
     },
+    /// The tree of a route: who passes messages on starts, too (S0-39).
+    Routed(Route),
+    /// A k-ary tree with the degree of ScELA's rule (S3-10), see `engine::tree::scela_degree`.
+    Scela {
+        /// Cores of a node, each of which may have a task that holds a connection.
+        cores: u16,
+        /// The most levels, unless that takes too many connections.
+        depth_max: u8,
+        /// The most connections that one process handles well.
+        connections_max: u16,
+    },
 }
 
 /// A text that names no tree.
@@ -44,7 +58,7 @@ pub enum TreeError {
     /// The first word is unknown.
     #[error(
         "tree `{0}` is none of flat, chain, kary:K, binomial, two-level, greedy, greedy:LATENCY,GAP, \
-         adaptive"
+         adaptive, route:ROUTE, scela:CORES"
     )]
     Unknown(String),
     /// A shape that has no parameters was given some.
@@ -67,6 +81,14 @@ pub enum TreeError {
         "tree greedy: `{0}` is not a time of at most an hour, such as 257 (milliseconds), 257ms or 1.5s"
     )]
     Time(String),
+    /// What follows `route:` names no route.
+    #[error("tree route")]
+    Route(#[source] RouteError),
+    /// `scela:` without its numbers.
+    #[error(
+        "tree scela: `{0}` is not CORES, CORES,DEPTH or CORES,DEPTH,CONNECTIONS, each from 1 on"
+    )]
+    Scela(String),
 }
 
 impl Tree {
@@ -103,6 +125,10 @@ impl fmt::Display for Tree {
                 write!(f, "greedy:{},{}", time_text(latency), time_text(gap))
             }
             Tree::Adaptive { .. } => f.write_str("adaptive"),
+            Tree::Routed(route) => write!(f, "route:{route}"),
+            Tree::Scela { cores, depth_max, connections_max } => {
+                write!(f, "scela:{cores},{depth_max},{connections_max}")
+            }
         }
     }
 }
@@ -124,6 +150,8 @@ impl FromStr for Tree {
             ("adaptive", None) => Ok(Tree::adaptive()),
             ("kary", children) => parse_kary(children.unwrap_or_default()),
             ("greedy", Some(times)) => parse_greedy(times),
+            ("scela", numbers) => parse_scela(numbers.unwrap_or_default()),
+            ("route", Some(route)) => route.parse().map(Tree::Routed).map_err(TreeError::Route),
             ("flat" | "chain" | "binomial" | "two-level" | "adaptive", Some(_)) => {
                 Err(TreeError::Parameters(name.to_string()))
             }
@@ -138,6 +166,22 @@ fn parse_kary(text: &str) -> Result<Tree, TreeError> {
         Ok(children) => Ok(Tree::Kary(children)),
         Err(source) => Err(TreeError::Children { text: text.to_string(), source: Some(source) }),
     }
+}
+
+/// MAX_DEPTH is what the paper's figure shows, MAX_CONN what it measured.
+fn parse_scela(text: &str) -> Result<Tree, TreeError> {
+    let wrong = || TreeError::Scela(text.to_string());
+    let numbers: Vec<u16> =
+        text.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
+    let (cores, depth, connections_max) = match numbers[..] {
+        [cores] => (cores, 3, 128),
+        [cores, depth] => (cores, depth, 128),
+        [cores, depth, connections] => (cores, depth, connections),
+        _ => return Err(wrong()),
+    };
+    let depth_max = u8::try_from(depth).map_err(|_| wrong())?;
+    let is_something = cores > 0 && depth_max > 0 && connections_max > 0;
+    is_something.then_some(Tree::Scela { cores, depth_max, connections_max }).ok_or_else(wrong)
 }
 
 fn parse_greedy(text: &str) -> Result<Tree, TreeError> {

@@ -84,6 +84,18 @@ proptest! {
     }
 
     #[test]
+    fn an_index_counts_the_smaller_ids(ids in ids(), first in 0_usize..70, count in 0_usize..70) {
+        let set = folded(&ids);
+        for (index, &id) in ids.iter().enumerate() {
+            prop_assert_eq!(set.index_of(id), Some(index as u64));
+        }
+        let stranger = (0..).find(|id| !ids.contains(id)).unwrap();
+        prop_assert_eq!(set.index_of(stranger), None);
+        let slice = ids.iter().copied().skip(first).take(count).collect();
+        assert_same(&set.slice(first as u64, count as u64), &slice);
+    }
+
+    #[test]
     fn the_parts_of_a_split_are_the_set(ids in ids(), count in 0_u64..70) {
         let set = folded(&ids);
         let (first, rest) = set.split(count);

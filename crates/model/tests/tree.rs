@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::Tree;
+use model::{Route, Tree};
 use proptest::prelude::*;
 
 #[test]
@@ -16,6 +16,10 @@ fn every_tree_has_a_name() {
     assert_eq!(parse("greedy"), Tree::greedy());
     assert_eq!(parse("adaptive"), Tree::adaptive());
     assert_eq!(Tree::adaptive().to_string(), "adaptive");
+    assert_eq!(parse("route:binomial"), Tree::Routed(Route::Binomial));
+    assert_eq!(Tree::Routed(Route::Kary(2)).to_string(), "route:kary:2");
+    let scela = Tree::Scela { cores: 8, depth_max: 3, connections_max: 128 };
+    assert_eq!((parse("scela:8"), scela.to_string().as_str()), (scela, "scela:8,3,128"));
     let greedy =
         Tree::Greedy { latency: Duration::from_millis(1028), gap: Duration::from_millis(28) };
     assert_eq!(parse("greedy:1028,28"), greedy);
@@ -39,6 +43,10 @@ fn errors_say_what_was_read_and_what_would_be_right() {
         "greedy:.5s,7h",
         "greedy:3601s,7",
         "greedy:0.1ns,7",
+        "route:same",
+        "scela",
+        "scela:0",
+        "scela:8,300",
     ];
     let error = |text: &str| format!("{text:?}: {}", text.parse::<Tree>().unwrap_err());
     insta::assert_snapshot!(texts.map(error).join("\n"));
@@ -48,7 +56,9 @@ proptest! {
     #[test]
     fn a_tree_reads_its_own_name_back(latency in 0_u64..=3_600_000_000_000, gap in 0_u64..9_999, k in 1..=u16::MAX) {
         let nanos = Duration::from_nanos;
-        for tree in [Tree::Greedy { latency: nanos(latency), gap: nanos(gap) }, Tree::Kary(k)] {
+        let greedy = Tree::Greedy { latency: nanos(latency), gap: nanos(gap) };
+        let scela = Tree::Scela { cores: k, depth_max: 3, connections_max: k };
+        for tree in [greedy, Tree::Kary(k), Tree::Routed(Route::Kary(k)), scela] {
             prop_assert_eq!(tree.to_string().parse::<Tree>().unwrap(), tree);
         }
     }

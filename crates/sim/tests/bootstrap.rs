@@ -8,8 +8,19 @@ use proto::Event;
 use sim::{Fault, Report, Session, ShellPlan, When};
 use wire::{ShellFailureKind, StartCause, StartFailure};
 
-const TREES: [&str; 8] =
-    ["flat", "chain", "kary:2", "kary:7", "binomial", "two-level", "greedy", "greedy:100,5"];
+const TREES: [&str; 11] = [
+    "flat",
+    "chain",
+    "kary:2",
+    "kary:7",
+    "binomial",
+    "two-level",
+    "greedy",
+    "greedy:100,5",
+    "scela:8",
+    "route:kary:3",
+    "route:binomial",
+];
 
 const LATENCY: Duration = Duration::from_millis(100);
 const GAP: Duration = Duration::from_millis(5);

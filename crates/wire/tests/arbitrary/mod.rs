@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree};
+use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Route, Signal, StatusRuns, TaskMap, Tree};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -266,7 +266,17 @@ fn tree() -> impl Strategy<Value = Tree> {
             latency: Duration::from_micros(latency.into()),
             gap: Duration::from_nanos(gap.into()),
         }),
+        route().prop_map(Tree::Routed),
+        any::<(u16, u8, u16)>().prop_map(|(cores, depth_max, connections_max)| Tree::Scela {
+            cores,
+            depth_max,
+            connections_max,
+        }),
     ]
+}
+
+fn route() -> impl Strategy<Value = Route> {
+    prop_oneof![Just(Route::Binomial), Just(Route::Direct), any::<u16>().prop_map(Route::Kary)]
 }
 
 fn status() -> impl Strategy<Value = ExitStatus> {
