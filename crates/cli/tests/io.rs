@@ -149,6 +149,16 @@ mod input {
     }
 
     #[test]
+    fn a_large_regular_file_arrives_whole() {
+        let run = on_hosts("large-file", "a", "").words("-n 1 cat");
+        let bytes: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
+        let path = run.dir().join("input");
+        fs::write(&path, &bytes).unwrap();
+        let ended = run.run_with_stdin(File::open(path).unwrap()).with_status(0);
+        assert!(ended.stdout == bytes, "{} of {} bytes", ended.stdout.len(), bytes.len());
+    }
+
+    #[test]
     fn nothing_at_all_is_an_empty_input() {
         let run = on_hosts("null", "a", "").words("-n 1").misbehave(["count-stdin"]);
         let text = run.run_with_stdin(Stdio::null()).with_status(0).text();

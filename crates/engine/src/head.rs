@@ -15,6 +15,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use model::{AgentId, IdSet, JobId, Rank, Signal, Time};
 use proto::Event;
+use wire::frame::DATA_BYTES_MAX;
 use wire::{AgentLoss, JobFault, JobSpec, Message, Output, StartCause, StartFailure, Stream};
 
 use crate::child;
@@ -321,11 +322,15 @@ impl Head {
         }
     }
 
-    pub(crate) fn on_user_input(&mut self, data: Bytes, orders: &mut Orders) {
+    /// A driver may have read more at once than a message takes.
+    pub(crate) fn on_user_input(&mut self, mut data: Bytes, orders: &mut Orders) {
         let Some(rank) = self.stdin.filter(|_| self.input_open) else { return };
-        let offset = self.input_offset;
-        self.input_offset += data.len() as u64;
-        orders.down.push(Message::Input { job: self.job, rank, offset, data });
+        while !data.is_empty() {
+            let data = data.split_to(data.len().min(DATA_BYTES_MAX));
+            let offset = self.input_offset;
+            self.input_offset += data.len() as u64;
+            orders.down.push(Message::Input { job: self.job, rank, offset, data });
+        }
     }
 
     pub(crate) fn on_user_input_end(&mut self, orders: &mut Orders) {
