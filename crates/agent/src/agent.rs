@@ -11,12 +11,12 @@ use os::keeper::{AgentGroup, KeeperError, KeeperOptions, Kept, fork_keeper};
 use os::{Clock, Interest, machine, process};
 use wire::{BootError, BootPayload};
 
-use crate::driver::{AgentSide, Driver, End, Parts, Side};
+use crate::driver::{Driver, End, Parts, Side};
 use crate::error_chain::error_chain;
 use crate::exit;
 use crate::helpers::children_max;
 use crate::identity::{BUILD, Identity};
-use crate::parent::use_shell_address;
+use crate::parent::{Approach, use_shell_address};
 use crate::reactor::{Chunk, Reactor, Watched};
 use crate::signals;
 use crate::source::Source;
@@ -80,6 +80,7 @@ fn drive(
 ) -> Result<End, AgentError> {
     let descriptors = machine::raise_descriptor_limit().map_err(AgentError::Setup)?;
     let BootPayload { session, secret, parent, attempt, addresses, .. } = payload;
+    let welcome_timeout = Duration::from_millis(payload.welcome_timeout_ms.into());
     let config = AgentConfig {
         agent,
         parent,
@@ -87,7 +88,7 @@ fn drive(
         pid: process::own_pid().unsigned_abs(),
         seed: random_seed().map_err(AgentError::Setup)?,
         children_max: children_max(&descriptors),
-        welcome_timeout: Duration::from_millis(payload.welcome_timeout_ms.into()),
+        welcome_timeout,
     };
     let now = Time::from_nanos(clock.now());
     let parts = Parts {
@@ -98,12 +99,14 @@ fn drive(
         descriptors,
         signals: &signals::AGENT,
         keeper_gone: kept.keeper_gone,
-        side: Side::Agent(AgentSide { boot }),
+        side: Side::Agent,
     };
     let mut driver = Driver::new(parts).map_err(AgentError::Setup)?;
     let connection = std::env::var("SSH_CONNECTION").ok();
     let addresses = use_shell_address(addresses, connection.as_deref());
-    driver.approach(parent, attempt, addresses);
+    let has_shell = payload.shell_link && boot.is_some();
+    let approach = Approach::new(now, (parent, attempt), addresses, has_shell, welcome_timeout);
+    driver.approach(approach, boot);
     Ok(driver.run())
 }
 

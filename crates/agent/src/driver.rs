@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use engine::{Effect, Engine, Input, Outcome, Start};
-use model::{AgentId, Time};
+use model::Time;
 use os::machine::DescriptorLimit;
 use os::process::{self, Reaped};
 use os::{Clock, Interest, Pid, Ready, Signal};
@@ -23,7 +23,8 @@ use crate::front_end::FrontEnd;
 use crate::helpers::Helpers;
 use crate::identity::Identity;
 use crate::links::Links;
-use crate::reactor::{Chunk, Reactor, Watched};
+use crate::parent::Approach;
+use crate::reactor::{Reactor, Watched};
 use crate::signals::{self, Signals};
 use crate::source::{HelperPart, Source};
 use crate::strays::Sweeps;
@@ -54,15 +55,9 @@ pub(crate) enum End {
 /// What the two roles have of their own.
 pub(crate) enum Side<'a> {
     /// An agent.
-    Agent(AgentSide),
+    Agent,
     /// The head.
     Head(Box<HeadSide<'a>>),
-}
-
-/// An agent's surroundings.
-pub(crate) struct AgentSide {
-    /// The boot channel, if its end means something.
-    pub(crate) boot: Option<Watched>,
 }
 
 /// The head's surroundings.
@@ -141,15 +136,10 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Looks for the parent of this agent.
-    pub(crate) fn approach(
-        &mut self,
-        parent: AgentId,
-        attempt: u32,
-        addresses: Vec<std::net::SocketAddr>,
-    ) {
+    /// Looks for the parent of this agent. The end of the boot channel is the end of its shell.
+    pub(crate) fn approach(&mut self, approach: Approach, boot: Option<Watched>) {
         let now = self.now();
-        self.links.approach(now, &mut self.reactor, parent, attempt, addresses);
+        self.links.approach(now, &mut self.reactor, approach, boot);
     }
 
     /// Runs until the end, and leaves no process below us.
@@ -173,7 +163,7 @@ impl<'a> Driver<'a> {
     pub(crate) fn take_output_error(&mut self) -> Option<(Stream, io::Error)> {
         match &mut self.side {
             Side::Head(head) => head.output.take_error(),
-            Side::Agent(_) => None,
+            Side::Agent => None,
         }
     }
 
@@ -246,7 +236,7 @@ impl<'a> Driver<'a> {
 
     fn timeout(&self) -> Option<Duration> {
         let user = match &self.side {
-            Side::Agent(_) => None,
+            Side::Agent => None,
             Side::Head(head) if head.input.is_ready() || head.output.is_unflushed() => {
                 Some(Time::ZERO)
             }
@@ -302,7 +292,7 @@ impl<'a> Driver<'a> {
             Source::Helper(start, part) => self.on_helper(start, part, ready),
             Source::Signals => self.on_signals(now),
             Source::Keeper => self.on_keeper_gone(),
-            Source::Boot => self.on_boot(),
+            Source::Boot => self.links.on_boot(&mut self.reactor),
             Source::UserInput => {
                 if let Side::Head(head) = &mut self.side {
                     head.input.on_ready(now, &mut self.reactor);
@@ -317,19 +307,8 @@ impl<'a> Driver<'a> {
     }
 
     fn on_helper(&mut self, start: engine::StartId, part: HelperPart, ready: Ready) {
-        self.helpers.on_ready(&mut self.reactor, start, part, ready);
-    }
-
-    /// What comes down the boot channel after the boot line means nothing; its end does.
-    fn on_boot(&mut self) {
-        let Side::Agent(AgentSide { boot }) = &mut self.side else { return };
-        let Some(channel) = boot else { return };
-        match self.reactor.read(channel) {
-            Ok(Chunk::Data(_) | Chunk::WouldBlock) => {}
-            Ok(Chunk::Eof) | Err(_) => {
-                *boot = None;
-                self.reactor.report(Input::ShellGone);
-            }
+        if let Some(streams) = self.helpers.on_ready(&mut self.reactor, start, part, ready) {
+            self.links.adopt(&mut self.reactor, streams);
         }
     }
 
@@ -337,7 +316,7 @@ impl<'a> Driver<'a> {
         // Told once: an end stays ready for ever.
         let _ = self.keeper_gone.wait_for(&self.reactor.poller, None);
         match &self.side {
-            Side::Agent(_) => self.reactor.report(Input::KeeperGone),
+            Side::Agent => self.reactor.report(Input::KeeperGone),
             Side::Head(_) => self.abandon(crate::exit::KILLED, "the keeper was killed".to_owned()),
         }
     }
@@ -351,7 +330,7 @@ impl<'a> Driver<'a> {
             }
             let told = convert::model_signal(signal);
             match &mut self.side {
-                Side::Agent(_) => self.reactor.report(Input::Terminated(told)),
+                Side::Agent => self.reactor.report(Input::Terminated(told)),
                 Side::Head(head) => {
                     if signal == Signal::CONT {
                         head.input.on_continued(now, &mut self.reactor);
@@ -488,7 +467,7 @@ impl<'a> Driver<'a> {
 
     fn is_output_written(&self) -> bool {
         match &self.side {
-            Side::Agent(_) => true,
+            Side::Agent => true,
             Side::Head(head) => head.output.is_empty(),
         }
     }

@@ -1,9 +1,10 @@
 //! One bootstrap command that runs.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use bootstrap::{Bootstrapper, Tail, diagnose};
+use bootstrap::{Asked, Bootstrapper, Request, RequestReader, Tail, diagnose};
 use bytes::Bytes;
 use engine::{Input, StartId};
 use model::Time;
@@ -20,14 +21,24 @@ const TERM_TIMEOUT: Duration = Duration::from_secs(1);
 /// Reads of its last words, once it has ended.
 const LAST_READS_MAX: usize = 16;
 
+/// A shell's streams, on which an agent wants its link.
+#[derive(Debug)]
+pub(crate) struct ShellStreams {
+    /// Both ways.
+    pub(crate) fd: OwnedFd,
+    /// What has come of the link already.
+    pub(crate) begin: Vec<u8>,
+}
+
 /// A helper that runs.
 #[derive(Debug)]
 pub(crate) struct Helper {
     start: StartId,
     pid: Pid,
     bootstrapper: Bootstrapper,
-    /// Open as long as the agent shall live.
-    stdin: Option<Outgoing>,
+    /// Open as long as the agent shall live, unless they are its link.
+    streams: Option<Outgoing>,
+    requests: RequestReader,
     stderr: Option<Watched>,
     tail: Tail,
     /// Set once it was told to end: when to kill it.
@@ -45,20 +56,26 @@ impl Helper {
         let source = |part| Source::Helper(start, part);
         let mut stderr = Watched::new(helper.stderr, source(HelperPart::Stderr));
         stderr.wait_for(&reactor.poller, Some(Interest::READ))?;
-        let stdin = match helper.stdin {
+        let streams = match helper.streams {
             Some(fd) => {
-                let mut stdin =
-                    Outgoing::new(&reactor.poller, fd, source(HelperPart::Stdin), Interest::NONE)?;
-                stdin.push(Bytes::from(helper.unsent));
-                stdin.flush(&reactor.poller)?;
-                Some(stdin)
+                let source = source(HelperPart::Streams);
+                let mut streams = Outgoing::new(&reactor.poller, fd, source, Interest::READ)?;
+                streams.push(Bytes::from(helper.unsent));
+                streams.flush(&reactor.poller)?;
+                Some(streams)
             }
             None => None,
         };
-        let pid = helper.pid;
-        let tail = Tail::default();
-        let stderr = Some(stderr);
-        Ok(Helper { start, pid, bootstrapper, stdin, stderr, tail, kill_at: None })
+        Ok(Helper {
+            start,
+            pid: helper.pid,
+            bootstrapper,
+            streams,
+            requests: RequestReader::default(),
+            stderr: Some(stderr),
+            tail: Tail::default(),
+            kill_at: None,
+        })
     }
 
     /// Its process number.
@@ -68,7 +85,7 @@ impl Helper {
 
     /// Tells it to end, and its process group with it.
     pub(crate) fn end(&mut self, now: Time) {
-        self.stdin = None;
+        self.streams = None;
         let _ = process::kill_group(self.pid, Signal::TERM); // gone is fine
         self.kill_at = Some(now + TERM_TIMEOUT);
     }
@@ -86,14 +103,18 @@ impl Helper {
         }
     }
 
-    /// Handles a descriptor that is ready.
-    pub(crate) fn on_ready(&mut self, reactor: &mut Reactor, part: HelperPart, ready: Ready) {
+    /// Handles a descriptor that is ready. Returns the streams if they are to be the agent's link.
+    pub(crate) fn on_ready(
+        &mut self,
+        reactor: &mut Reactor,
+        part: HelperPart,
+        ready: Ready,
+    ) -> Option<ShellStreams> {
         match part {
-            HelperPart::Stdin => self.on_stdin(reactor, ready),
-            HelperPart::Stderr => {
-                self.on_stderr(reactor);
-            }
-        }
+            HelperPart::Streams => return self.on_streams(reactor, ready),
+            HelperPart::Stderr => self.on_stderr(reactor),
+        };
+        None
     }
 
     /// Handles its end.
@@ -119,11 +140,31 @@ impl Helper {
         let _ = process::kill_session_descendants(self.pid, Signal::KILL); // gone is fine
     }
 
-    fn on_stdin(&mut self, reactor: &Reactor, ready: Ready) {
-        let Some(stdin) = &mut self.stdin else { return };
-        if ready.hangup || stdin.flush(&reactor.poller).is_err() {
-            self.stdin = None;
+    fn on_streams(&mut self, reactor: &mut Reactor, ready: Ready) -> Option<ShellStreams> {
+        let asked = if ready.readable { self.on_printed(reactor, ready.hangup) } else { None };
+        let streams = self.streams.as_mut()?;
+        if ready.writable && streams.flush(&reactor.poller).is_err() {
+            self.streams = None;
         }
+        let Asked { request: Request::Link, rest } = asked?;
+        // Nobody can mean it who has not got the whole boot line.
+        let streams = self.streams.take_if(|streams| streams.is_empty())?;
+        let fd = streams.into_fd(&reactor.poller).ok()?;
+        Some(ShellStreams { fd, begin: rest })
+    }
+
+    fn on_printed(&mut self, reactor: &mut Reactor, is_gone: bool) -> Option<Asked> {
+        let streams = self.streams.as_mut()?;
+        match reactor.read(streams.watched()) {
+            Ok(Chunk::Data(bytes)) => return self.requests.push(&bytes),
+            Ok(Chunk::WouldBlock) => {}
+            // It says no more, and may listen yet.
+            Ok(Chunk::Eof) if !is_gone => {
+                let _ = streams.set_interest(&reactor.poller, Interest::NONE); // it was added
+            }
+            Ok(Chunk::Eof) | Err(_) => self.streams = None,
+        }
+        None
     }
 
     /// Returns whether there was something.

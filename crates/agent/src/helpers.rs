@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::net::SocketAddr;
 
 use bootstrap::{Bootstrapper, CommandError, StartError};
 use engine::{Input, Start, StartId};
@@ -16,15 +15,14 @@ use wire::{BootError, BootPayload};
 
 use crate::convert;
 use crate::error_chain::error_chain;
-use crate::helper::Helper;
+use crate::helper::{Helper, ShellStreams};
 use crate::identity::BUILD;
 use crate::links::Links;
 use crate::reactor::Reactor;
 use crate::source::HelperPart;
-use crate::start_plan::{PlanError, StartPlan};
+use crate::start_plan::{LinkChoice, PlanError, StartPlan};
 
-/// Descriptors of ours for one child: the way to its shell's standard input, its shell's complaints,
-/// and its link.
+/// Descriptors of ours for one child: its shell's streams, its shell's complaints, and its link.
 const DESCRIPTORS_PER_CHILD: u64 = 3;
 
 /// Descriptors that we have without children and tasks, what we were started with included, and those
@@ -53,6 +51,7 @@ pub(crate) struct Helpers {
 struct Plan {
     bootstrapper: Bootstrapper,
     program: OsString,
+    link: LinkChoice,
     hostname: String,
 }
 
@@ -106,17 +105,15 @@ impl Helpers {
         self.by_pid.keys().copied()
     }
 
-    /// Handles a helper's descriptor that is ready.
+    /// Handles a helper's descriptor that is ready. Returns its streams if they are to be a link.
     pub(crate) fn on_ready(
         &mut self,
         reactor: &mut Reactor,
         start: StartId,
         part: HelperPart,
         ready: Ready,
-    ) {
-        if let Some(helper) = self.running.get_mut(&start) {
-            helper.on_ready(reactor, part, ready);
-        }
+    ) -> Option<ShellStreams> {
+        self.running.get_mut(&start)?.on_ready(reactor, part, ready)
     }
 
     /// Handles the end of a process that may be a helper.
@@ -154,9 +151,9 @@ impl Helpers {
         links: &mut Links,
         start: &Start,
     ) -> Result<Helper, HelperError> {
-        let addresses = links.addresses(reactor).map_err(HelperError::Listen)?;
-        let payload = payload(links, start, addresses).encode().map_err(HelperError::Payload)?;
         let plan = self.plan(start)?;
+        let payload = payload(links, reactor, start, plan.link).map_err(HelperError::Listen)?;
+        let payload = payload.encode().map_err(HelperError::Payload)?;
         let hosts: Vec<&str> = start.agents.iter().map(|(_, name)| name.as_str()).collect();
         let first = hosts.first().copied().unwrap_or_default();
         let bootstrapper = plan.bootstrapper.for_host(first, &plan.hostname).clone();
@@ -180,7 +177,8 @@ impl Plan {
     fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
         let plan = StartPlan::decode(bytes)?;
         let bootstrapper = plan.bootstrapper()?;
-        Ok(Plan { bootstrapper, program: plan.program, hostname: machine::hostname() })
+        let StartPlan { program, link, .. } = plan;
+        Ok(Plan { bootstrapper, program, link, hostname: machine::hostname() })
     }
 }
 
@@ -197,9 +195,18 @@ impl HelperError {
     }
 }
 
-fn payload(links: &Links, start: &Start, addresses: Vec<SocketAddr>) -> BootPayload {
+fn payload(
+    links: &mut Links,
+    reactor: &Reactor,
+    start: &Start,
+    link: LinkChoice,
+) -> Result<BootPayload, ListenError> {
+    let addresses = match link {
+        LinkChoice::Auto | LinkChoice::Tcp => links.addresses(reactor)?,
+        LinkChoice::Shell => Vec::new(),
+    };
     let identity = links.identity();
-    BootPayload {
+    Ok(BootPayload {
         build: BUILD,
         session: identity.session,
         secret: identity.secret.clone(),
@@ -207,6 +214,7 @@ fn payload(links: &Links, start: &Start, addresses: Vec<SocketAddr>) -> BootPayl
         parent: identity.own,
         attempt: start.attempt,
         addresses,
+        shell_link: link != LinkChoice::Tcp,
         welcome_timeout_ms: start.session.start_timeout_ms,
-    }
+    })
 }

@@ -13,6 +13,7 @@ mod front_end;
 mod user_input;
 mod user_output;
 
+mod duplex;
 mod identity;
 mod link;
 mod links;
@@ -45,4 +46,4 @@ pub use agent::run_agent;
 pub use error_chain::error_chain;
 pub use front_end::FrontEnd;
 pub use head::{HeadError, HeadReport, run_head};
-pub use start_plan::{Launcher, PlanError, StartPlan};
+pub use start_plan::{Launcher, LinkChoice, PlanError, StartPlan};

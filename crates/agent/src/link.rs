@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use engine::{HOST_SILENT_MAX, Input, LinkEnd, LinkId};
@@ -15,8 +15,8 @@ use wire::{
     Channel, ChannelError, Established, Frame, FrameError, Handshake, Inbox, Message, Outbox,
 };
 
-use crate::reactor::{Chunk, READ_BYTES, Reactor, Watched};
-use crate::source::Source;
+use crate::duplex::Duplex;
+use crate::reactor::{Chunk, READ_BYTES, Reactor};
 
 /// Sealed bytes that are made for one write: a record, which is still in the processor's cache then.
 /// A link that is stuck holds no more.
@@ -53,7 +53,9 @@ pub(crate) enum LinkError {
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Link {
-    watched: Watched,
+    duplex: Duplex,
+    /// Whether it runs over a remote shell's streams, which no kernel probes.
+    is_over_shell: bool,
     state: State,
     outbox: Outbox,
     /// Bytes that are ready to go but that the socket did not take.
@@ -97,7 +99,8 @@ impl Link {
         fd: OwnedFd,
         handshake: Handshake,
     ) -> io::Result<Link> {
-        Link::new(reactor, id, fd, State::Connecting(handshake), Interest::WRITE)
+        let duplex = Duplex::socket(fd, id);
+        Link::new(reactor, duplex, State::Connecting(handshake), Interest::WRITE)
     }
 
     /// A connection that was accepted.
@@ -108,24 +111,47 @@ impl Link {
         handshake: Handshake,
     ) -> io::Result<Link> {
         net::set_link_options(&fd, &times(None))?;
-        Link::new(reactor, id, fd, State::Proving(handshake), Interest::READ)
+        Link::new(reactor, Duplex::socket(fd, id), State::Proving(handshake), Interest::READ)
+    }
+
+    /// A link over the streams of a remote shell, on which `words` go before the handshake.
+    pub(crate) fn over_shell(
+        reactor: &Reactor,
+        duplex: Duplex,
+        handshake: Handshake,
+        words: Vec<u8>,
+    ) -> Result<Link, LinkError> {
+        let state = State::Proving(handshake);
+        let link = Link::new(reactor, duplex, state, Interest::READ).map_err(LinkError::Io)?;
+        let mut link = Link { is_over_shell: true, unsent: words, ..link };
+        link.send_handshake(reactor)?;
+        Ok(link)
     }
 
     fn new(
         reactor: &Reactor,
-        id: LinkId,
-        fd: OwnedFd,
+        mut duplex: Duplex,
         state: State,
         interest: Interest,
     ) -> io::Result<Link> {
-        let mut watched = Watched::new(fd, Source::Link(id));
-        watched.wait_for(&reactor.poller, Some(interest))?;
-        Ok(Link { watched, state, outbox: Outbox::new(), unsent: Vec::new(), sent: 0 })
+        duplex.wait_for(&reactor.poller, interest)?;
+        let (outbox, unsent) = (Outbox::new(), Vec::new());
+        Ok(Link { duplex, is_over_shell: false, state, outbox, unsent, sent: 0 })
     }
 
     /// Whether the engine knows of it.
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, State::Up { .. })
+    }
+
+    /// Whether it runs over a remote shell's streams.
+    pub(crate) fn is_over_shell(&self) -> bool {
+        self.is_over_shell
+    }
+
+    /// Whether somebody is at the other end, who may have yet to prove who that is.
+    pub(crate) fn is_connected(&self) -> bool {
+        !matches!(self.state, State::Connecting(_) | State::Broken)
     }
 
     /// Whether the peer has not proven itself.
@@ -186,14 +212,18 @@ impl Link {
         Ok(Progress::Same)
     }
 
-    /// Has the kernel break the connection when the peer acknowledges nothing for so long.
+    /// Has the kernel break the connection when the peer acknowledges nothing for so long. Over a
+    /// shell nobody but the engine's heartbeats can tell.
     pub(crate) fn set_timeout(&self, timeout_ms: Option<u32>) {
-        let _ = net::set_link_options(&self.watched, &times(timeout_ms)); // fails if it is broken
+        if !self.is_over_shell {
+            let _ = net::set_link_options(self.duplex.input(), &times(timeout_ms)); // fails if broken
+        }
     }
 
     fn on_connected(&mut self, reactor: &Reactor) -> Result<(), LinkError> {
-        net::connect_result(&self.watched).map_err(LinkError::Io)?;
-        net::set_link_options(&self.watched, &times(None)).map_err(LinkError::Io)?;
+        let socket = self.duplex.input();
+        net::connect_result(socket).map_err(LinkError::Io)?;
+        net::set_link_options(socket, &times(None)).map_err(LinkError::Io)?;
         if let State::Connecting(handshake) = mem::replace(&mut self.state, State::Broken) {
             self.state = State::Proving(handshake);
         }
@@ -213,7 +243,7 @@ impl Link {
     /// Reads once.
     fn receive(&mut self, reactor: &mut Reactor, id: LinkId) -> Result<Progress, LinkError> {
         if let State::Up { channel, inbox } = &mut self.state {
-            let outcome = reactor.read_onto(&self.watched, inbox.buffer_mut(), READ_BYTES);
+            let outcome = reactor.read_onto(self.duplex.input(), inbox.buffer_mut(), READ_BYTES);
             match outcome.map_err(LinkError::Io)? {
                 ReadOutcome::Data(_) => {
                     inbox.open_records(channel).map_err(LinkError::Channel)?;
@@ -224,7 +254,7 @@ impl Link {
             }
             return Ok(Progress::Same);
         }
-        match reactor.read(&self.watched).map_err(LinkError::Io)? {
+        match reactor.read(self.duplex.input()).map_err(LinkError::Io)? {
             Chunk::Data(bytes) => self.hear(reactor, &bytes),
             Chunk::WouldBlock => Ok(Progress::Same),
             Chunk::Eof if matches!(self.state, State::Draining) => Ok(Progress::Done),
@@ -233,7 +263,7 @@ impl Link {
     }
 
     /// Handles what comes before the channel is there, and after it was closed.
-    fn hear(&mut self, reactor: &Reactor, bytes: &[u8]) -> Result<Progress, LinkError> {
+    pub(crate) fn hear(&mut self, reactor: &Reactor, bytes: &[u8]) -> Result<Progress, LinkError> {
         let State::Proving(handshake) = &mut self.state else { return Ok(Progress::Same) };
         let heard = handshake.on_bytes(bytes).map_err(LinkError::Channel);
         self.send_handshake(reactor)?;
@@ -280,7 +310,7 @@ impl Link {
             }
             scratch.clear();
             self.outbox.fill(channel, scratch, SEALED_BYTES).map_err(LinkError::Channel)?;
-            let n = write(&self.watched, scratch)?;
+            let n = write(self.duplex.output(), scratch)?;
             if n < scratch.len() {
                 mem::swap(&mut self.unsent, scratch);
                 self.sent = n;
@@ -292,7 +322,7 @@ impl Link {
     /// Returns whether nothing is left of what was sealed before.
     fn write_unsent(&mut self) -> Result<bool, LinkError> {
         while self.sent < self.unsent.len() {
-            match write(&self.watched, &self.unsent[self.sent..])? {
+            match write(self.duplex.output(), &self.unsent[self.sent..])? {
                 0 => return Ok(false),
                 n => self.sent += n,
             }
@@ -302,9 +332,10 @@ impl Link {
     }
 
     /// All is written: says so, and waits for the peer to close. Closing at once could drop what the
-    /// kernel has yet to send, when something that nobody read had come meanwhile.
+    /// kernel has yet to send, when something that nobody read had come meanwhile. A pipe can do neither,
+    /// and loses nothing.
     fn drain(&mut self, reactor: &Reactor) -> Result<Progress, LinkError> {
-        if net::shutdown_write(&self.watched).is_err() {
+        if net::shutdown_write(self.duplex.output()).is_err() {
             return Ok(Progress::Done);
         }
         self.state = State::Draining;
@@ -314,7 +345,7 @@ impl Link {
 
     fn update_interest(&mut self, reactor: &Reactor, write: bool) -> Result<(), LinkError> {
         let interest = Interest { read: true, write, news: false };
-        self.watched.wait_for(&reactor.poller, Some(interest)).map_err(LinkError::Io)
+        self.duplex.wait_for(&reactor.poller, interest).map_err(LinkError::Io)
     }
 }
 
@@ -363,8 +394,8 @@ pub(crate) fn proof_deadline(now: Time) -> Time {
 }
 
 /// Returns how many bytes were taken, 0 when there is no room.
-fn write(watched: &Watched, bytes: &[u8]) -> Result<usize, LinkError> {
-    match stream::write(watched, bytes).map_err(LinkError::Io)? {
+fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, LinkError> {
+    match stream::write(fd, bytes).map_err(LinkError::Io)? {
         WriteOutcome::Data(n) => Ok(n),
         WriteOutcome::WouldBlock => Ok(0),
         WriteOutcome::Closed => Err(LinkError::Closed),

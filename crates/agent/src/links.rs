@@ -6,16 +6,20 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use bootstrap::Request;
 use engine::{Input, LinkId};
 use model::{AgentId, Time};
 use os::net::{self, ListenError, Listener};
+use os::stream;
 use os::{Interest, Ready, machine};
 use wire::{Frame, Handshake, Message};
 
+use crate::duplex::Duplex;
+use crate::helper::ShellStreams;
 use crate::identity::{self, Identity};
 use crate::link::{self, Link, LinkError, Progress};
-use crate::parent::Approach;
-use crate::reactor::Reactor;
+use crate::parent::{Approach, Way};
+use crate::reactor::{Chunk, Reactor, Watched};
 use crate::source::Source;
 
 /// Connections that are taken in one turn.
@@ -42,6 +46,9 @@ pub(crate) struct Links {
     unproven: Vec<(Time, LinkId)>,
     /// The search for the parent, until it is found.
     approach: Option<Approach>,
+    /// The streams of the shell that started us: the boot channel, whose end is the shell's. `None`
+    /// where there are none, and once they are the link.
+    boot: Option<Watched>,
     /// Where records are sealed; shared, since most links are idle.
     scratch: Vec<u8>,
 }
@@ -58,6 +65,7 @@ impl Links {
             dirty: Vec::new(),
             unproven: Vec::new(),
             approach: None,
+            boot: None,
             scratch: Vec::new(),
         }
     }
@@ -77,17 +85,40 @@ impl Links {
         Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
     }
 
-    /// Looks for the parent at all of `addresses`.
+    /// Looks for the parent, and reports the end of the boot channel, if there is one.
     pub(crate) fn approach(
         &mut self,
         now: Time,
         reactor: &mut Reactor,
-        parent: AgentId,
-        attempt: u32,
-        addresses: Vec<SocketAddr>,
+        approach: Approach,
+        boot: Option<Watched>,
     ) {
-        self.approach = Some(Approach::new(now, parent, attempt, addresses));
+        (self.approach, self.boot) = (Some(approach), boot);
         self.continue_approach(now, reactor);
+    }
+
+    /// Takes a shell's streams as a link that a child of ours wants. Should that fail, the start
+    /// ends at its deadline.
+    pub(crate) fn adopt(&mut self, reactor: &mut Reactor, streams: ShellStreams) {
+        let id = self.new_id();
+        let Ok(handshake) = self.responder() else { return };
+        let duplex = Duplex::socket(streams.fd, id);
+        let Ok(mut link) = Link::over_shell(reactor, duplex, handshake, Vec::new()) else { return };
+        let heard = link.hear(reactor, &streams.begin);
+        self.links.insert(id, link);
+        self.settle(reactor, id, heard);
+    }
+
+    /// Handles what comes down the boot channel after the boot line. It means nothing; its end does.
+    pub(crate) fn on_boot(&mut self, reactor: &mut Reactor) {
+        let Some(boot) = &self.boot else { return };
+        match reactor.read(boot) {
+            Ok(Chunk::Data(_) | Chunk::WouldBlock) => {}
+            Ok(Chunk::Eof) | Err(_) => {
+                self.boot = None;
+                reactor.report(Input::ShellGone);
+            }
+        }
     }
 
     /// Queues a message on some links, encoded once. [`Links::flush`] sends it.
@@ -157,6 +188,9 @@ impl Links {
     pub(crate) fn on_ready(&mut self, now: Time, reactor: &mut Reactor, id: LinkId, ready: Ready) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let result = link.on_ready(reactor, id, ready);
+        if let Some(approach) = self.approach.as_mut().filter(|_| link.is_connected()) {
+            approach.on_answered();
+        }
         self.settle(reactor, id, result);
         self.continue_approach(now, reactor);
     }
@@ -229,12 +263,15 @@ impl Links {
             self.links.remove(&oldest);
         }
         let id = self.new_id();
-        let ephemeral = identity::ephemeral()?;
-        let handshake =
-            Handshake::responder(&self.identity.secret, self.identity.expected(), ephemeral);
+        let handshake = self.responder()?;
         self.links.insert(id, Link::accepted(reactor, id, fd, handshake)?);
         self.unproven.push((link::proof_deadline(now), id));
         Ok(())
+    }
+
+    fn responder(&self) -> io::Result<Handshake> {
+        let (expected, ephemeral) = (self.identity.expected(), identity::ephemeral()?);
+        Ok(Handshake::responder(&self.identity.secret, expected, ephemeral))
     }
 
     fn new_id(&mut self) -> LinkId {
@@ -260,7 +297,8 @@ impl Links {
                 self.links.remove(&other);
             }
         }
-        reactor.report(Input::LinkUp { link: id, peer });
+        let over_shell = self.links.get(&id).is_some_and(Link::is_over_shell);
+        reactor.report(Input::LinkUp { link: id, peer, over_shell });
         if let Some(link) = self.links.get_mut(&id) {
             let result = link.report_early(reactor, id).map(|()| Progress::Same);
             self.settle(reactor, id, result);
@@ -278,16 +316,19 @@ impl Links {
     }
 
     fn continue_approach(&mut self, now: Time, reactor: &mut Reactor) {
-        while let Some(address) = self.approach.as_mut().and_then(|it| it.next_address(now)) {
+        while let Some(way) = self.approach.as_mut().and_then(|it| it.next_way(now)) {
             let id = self.new_id();
-            let begun = self.connect(reactor, id, address);
+            let begun = match way {
+                Way::Address(address) => self.connect(reactor, id, address),
+                Way::Shell => self.use_boot_channel(reactor, id),
+            };
             let Some(approach) = &mut self.approach else { return };
             match begun {
                 Ok(link) => {
                     self.links.insert(id, link);
-                    approach.on_begun(id, address);
+                    approach.on_begun(id, way);
                 }
-                Err(error) => approach.on_not_begun(address, &error),
+                Err(error) => approach.on_not_begun(way, &error),
             }
         }
         if let Some(words) = self.approach.take_if(|it| it.has_failed()).map(Approach::into_words) {
@@ -295,11 +336,38 @@ impl Links {
         }
     }
 
-    fn connect(&self, reactor: &Reactor, id: LinkId, address: SocketAddr) -> io::Result<Link> {
+    fn connect(
+        &self,
+        reactor: &Reactor,
+        id: LinkId,
+        address: SocketAddr,
+    ) -> Result<Link, LinkError> {
+        let begin = || Link::connecting(reactor, id, net::connect(address)?, self.initiator()?);
+        begin().map_err(LinkError::Io)
+    }
+
+    /// Makes the streams of the shell that started us the link, in the place of all other ways.
+    fn use_boot_channel(&mut self, reactor: &Reactor, id: LinkId) -> Result<Link, LinkError> {
+        for given_up in self.approach.as_mut().map(Approach::give_up).unwrap_or_default() {
+            self.links.remove(&given_up);
+        }
+        let duplex = self.boot_duplex(reactor, id).map_err(LinkError::Io)?;
+        let handshake = self.initiator().map_err(LinkError::Io)?;
+        Link::over_shell(reactor, duplex, handshake, Request::Link.line())
+    }
+
+    fn boot_duplex(&mut self, reactor: &Reactor, id: LinkId) -> io::Result<Duplex> {
+        let boot = self.boot.take().ok_or(io::ErrorKind::NotFound)?;
+        let input = boot.into_fd(&reactor.poller)?;
+        let output = io::stdout().as_fd().try_clone_to_owned()?;
+        stream::set_nonblocking(&input)?;
+        stream::set_nonblocking(&output)?;
+        Ok(Duplex::streams(input, output, id))
+    }
+
+    fn initiator(&self) -> io::Result<Handshake> {
         let Some(approach) = &self.approach else { return Err(io::ErrorKind::NotFound.into()) };
         let preamble = self.identity.preamble(approach.parent(), approach.attempt());
-        let handshake =
-            Handshake::initiator(&self.identity.secret, preamble, identity::ephemeral()?);
-        Link::connecting(reactor, id, net::connect(address)?, handshake)
+        Ok(Handshake::initiator(&self.identity.secret, preamble, identity::ephemeral()?))
     }
 }

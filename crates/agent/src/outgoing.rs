@@ -58,6 +58,22 @@ impl Outgoing {
         self.close_when_empty && self.queue.is_empty()
     }
 
+    /// Whether all is written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Waits for `interest` besides, from here on.
+    pub(crate) fn set_interest(&mut self, poller: &Poller, interest: Interest) -> io::Result<()> {
+        self.interest = interest;
+        self.update_interest(poller)
+    }
+
+    /// The descriptor, which is waited for no more. What is not written is dropped.
+    pub(crate) fn into_fd(self, poller: &Poller) -> io::Result<OwnedFd> {
+        self.watched.into_fd(poller)
+    }
+
     /// Writes what can be written, and waits for room for the rest.
     pub(crate) fn flush(&mut self, poller: &Poller) -> io::Result<Flushed> {
         let flushed = self.queue.flush(&self.watched)?;

@@ -3,9 +3,13 @@
 //! A parent has as many addresses as its machine has networks, and some lead nowhere from here, or
 //! to another machine with the same address. So the next one is tried a little after the one
 //! before, without waiting for its failure, and the first that proves itself is kept.
+//!
+//! Where none of them leads to the parent, one thing certainly does: the remote shell, whose input came
+//! from there. So its streams are tried last, once every address has failed or nobody answers: then
+//! all else is given up. It costs more than a connection, so it does not take part in the race.
 
 use std::collections::VecDeque;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -16,31 +20,69 @@ use model::{AgentId, Time};
 /// continents takes more, and then two are under way.
 const STAGGER: Duration = Duration::from_millis(50);
 
-/// The search, until the parent is found or no address is left.
+/// How long nobody may answer at any address. A host asks for a connection again after one second and
+/// after three (RFC 6298, 2.1 and 5.5), also where the other's queue was full. Whoever leaves
+/// three calls without an answer swallows them: a firewall, or a host that is gone.
+const UNANSWERED_MAX: Duration = Duration::from_millis(3_500);
+
+/// What part of the time for the parent's welcome somebody who has answered may take to prove that it
+/// is the parent: the shell needs some of it, too.
+const PROOF_PART: u32 = 3;
+
+/// The search, until the parent is found or nothing is left to try.
 #[derive(Debug)]
 pub(crate) struct Approach {
     parent: AgentId,
     attempt: u32,
     left: VecDeque<SocketAddr>,
     next_at: Time,
-    under_way: Vec<(LinkId, SocketAddr)>,
+    under_way: Vec<(LinkId, Way)>,
+    /// Until when to wait for an address, while there is a shell to try after them.
+    shell_at: Option<ShellAt>,
     failures: Vec<String>,
 }
 
+/// A way to the parent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Way {
+    /// A connection to an address of its.
+    Address(SocketAddr),
+    /// The streams of the shell that it started us with.
+    Shell,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ShellAt {
+    /// While nobody has answered.
+    unanswered: Time,
+    /// Once somebody has.
+    unproven: Time,
+    is_answered: bool,
+}
+
 impl Approach {
-    /// A search that begins `now`.
+    /// A search that begins `now`. `has_shell` says whether the shell's streams can be tried, and
+    /// `welcome_timeout` how long all of it may take.
     pub(crate) fn new(
         now: Time,
-        parent: AgentId,
-        attempt: u32,
+        (parent, attempt): (AgentId, u32),
         addresses: Vec<SocketAddr>,
+        has_shell: bool,
+        welcome_timeout: Duration,
     ) -> Approach {
+        let unproven = welcome_timeout / PROOF_PART;
+        let shell_at = ShellAt {
+            unanswered: now + UNANSWERED_MAX.min(unproven),
+            unproven: now + unproven,
+            is_answered: false,
+        };
         Approach {
             parent,
             attempt,
             left: addresses.into(),
             next_at: now,
             under_way: Vec::new(),
+            shell_at: has_shell.then_some(shell_at),
             failures: Vec::new(),
         }
     }
@@ -55,36 +97,57 @@ impl Approach {
         self.attempt
     }
 
-    /// The address to try next, if its time has come: also as soon as nothing is under way.
-    pub(crate) fn next_address(&mut self, now: Time) -> Option<SocketAddr> {
+    /// The way to try next, if its time has come; an address also as soon as nothing is under way.
+    /// The shell is the last: give up all that is under way then.
+    pub(crate) fn next_way(&mut self, now: Time) -> Option<Way> {
+        if self.shell_at.is_some_and(|at| at.time() <= now || self.has_no_address()) {
+            self.shell_at = None;
+            self.left.clear();
+            return Some(Way::Shell);
+        }
         if now < self.next_at && !self.under_way.is_empty() {
             return None;
         }
         self.next_at = now + STAGGER;
-        self.left.pop_front()
+        self.left.pop_front().map(Way::Address)
     }
 
-    /// When the next address is due.
+    /// When the next way is due.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        (!self.left.is_empty()).then_some(self.next_at)
+        let address = (!self.left.is_empty()).then_some(self.next_at);
+        address.into_iter().chain(self.shell_at.map(|at| at.time())).min()
     }
 
-    /// A connection to `address` is under way as `id`.
-    pub(crate) fn on_begun(&mut self, id: LinkId, address: SocketAddr) {
-        self.under_way.push((id, address));
+    /// A connection is under way as `id`.
+    pub(crate) fn on_begun(&mut self, id: LinkId, way: Way) {
+        self.under_way.push((id, way));
     }
 
-    /// No connection to `address` could be begun.
-    pub(crate) fn on_not_begun(&mut self, address: SocketAddr, error: &dyn Display) {
-        self.failures.push(format!("{address}: {error}"));
+    /// Somebody has answered, who has yet to prove who it is.
+    pub(crate) fn on_answered(&mut self) {
+        if let Some(at) = &mut self.shell_at {
+            at.is_answered = true;
+        }
+    }
+
+    /// No connection could be begun.
+    pub(crate) fn on_not_begun(&mut self, way: Way, error: &dyn Display) {
+        self.failures.push(format!("{way}: {error}"));
     }
 
     /// A connection that was under way has failed.
     pub(crate) fn on_failed(&mut self, id: LinkId, error: &dyn Display) {
         if let Some(index) = self.under_way.iter().position(|(other, _)| *other == id) {
-            let (_, address) = self.under_way.remove(index);
-            self.on_not_begun(address, error);
+            let (_, way) = self.under_way.remove(index);
+            self.on_not_begun(way, error);
         }
+    }
+
+    /// Gives up what is under way, and returns it: it has had its time.
+    pub(crate) fn give_up(&mut self) -> Vec<LinkId> {
+        let given_up = std::mem::take(&mut self.under_way);
+        self.failures.extend(given_up.iter().map(|(_, way)| format!("{way}: no answer in time")));
+        given_up.into_iter().map(|(id, _)| id).collect()
     }
 
     /// Whether `id` is one of its connections.
@@ -97,16 +160,35 @@ impl Approach {
         self.under_way.into_iter().map(|(other, _)| other).filter(move |other| *other != id)
     }
 
-    /// Whether no address is left and none is under way.
+    /// Whether nothing is left to try and nothing is under way.
     pub(crate) fn has_failed(&self) -> bool {
-        self.left.is_empty() && self.under_way.is_empty()
+        self.shell_at.is_none() && self.has_no_address()
     }
 
-    /// What went wrong, address by address.
+    /// What went wrong, way by way.
     pub(crate) fn into_words(self) -> String {
         match self.failures.as_slice() {
             [] => "the parent has no address".to_owned(),
             failures => failures.join("; "),
+        }
+    }
+
+    fn has_no_address(&self) -> bool {
+        self.left.is_empty() && self.under_way.is_empty()
+    }
+}
+
+impl ShellAt {
+    fn time(&self) -> Time {
+        if self.is_answered { self.unproven } else { self.unanswered }
+    }
+}
+
+impl Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Way::Address(address) => address.fmt(f),
+            Way::Shell => f.write_str("the remote shell's streams"),
         }
     }
 }
@@ -152,32 +234,85 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    fn approach(n_addresses: u16) -> Approach {
+    fn approach(n_addresses: u16, has_shell: bool) -> Approach {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        Approach::new(at_ms(0), AgentId(0), 0, (1..=n_addresses).map(address).collect())
+        let addresses = (1..=n_addresses).map(address).collect();
+        let whom = (AgentId(0), 0);
+        Approach::new(at_ms(0), whom, addresses, has_shell, Duration::from_secs(30))
+    }
+
+    fn port(way: Option<Way>) -> Option<u16> {
+        match way? {
+            Way::Address(address) => Some(address.port()),
+            Way::Shell => None,
+        }
     }
 
     #[test]
     fn a_silent_address_delays_the_next_one_only_a_little() {
-        let mut approach = approach(2);
-        let first = approach.next_address(at_ms(0)).unwrap();
+        let mut approach = approach(2, false);
+        let first = approach.next_way(at_ms(0)).unwrap();
         approach.on_begun(LinkId(1), first);
-        assert_eq!(approach.next_address(at_ms(0)), None);
+        assert_eq!(approach.next_way(at_ms(0)), None);
         assert_eq!(approach.poll_timeout(), Some(at_ms(50)));
-        assert_eq!(approach.next_address(at_ms(50)).map(|it| it.port()), Some(2));
+        assert_eq!(port(approach.next_way(at_ms(50))), Some(2));
         assert_eq!(approach.poll_timeout(), None);
     }
 
     #[test]
     fn a_refused_address_is_followed_by_the_next_one_at_once() {
-        let mut approach = approach(2);
-        let first = approach.next_address(at_ms(0)).unwrap();
+        let mut approach = approach(2, false);
+        let first = approach.next_way(at_ms(0)).unwrap();
         approach.on_begun(LinkId(1), first);
         approach.on_failed(LinkId(1), &"refused");
         assert!(!approach.has_failed());
-        let second = approach.next_address(at_ms(1)).unwrap();
+        let second = approach.next_way(at_ms(1)).unwrap();
         approach.on_not_begun(second, &"no route");
         assert!(approach.has_failed());
         assert_eq!(approach.into_words(), "127.0.0.1:1: refused; 127.0.0.1:2: no route");
+    }
+
+    #[test]
+    fn the_shell_is_tried_at_once_when_every_address_has_failed() {
+        for n in 0..5 {
+            let mut approach = approach(n, true);
+            for number in 1..=n {
+                let way = approach.next_way(at_ms(0)).unwrap();
+                assert_eq!(port(Some(way)), Some(number));
+                approach.on_begun(LinkId(number.into()), way);
+                approach.on_failed(LinkId(number.into()), &"refused");
+            }
+            assert_eq!(approach.next_way(at_ms(0)), Some(Way::Shell));
+            approach.on_begun(LinkId(99), Way::Shell);
+            assert!(!approach.has_failed());
+            approach.on_failed(LinkId(99), &"connection closed");
+            assert!(approach.has_failed());
+            assert!(
+                approach.into_words().ends_with("the remote shell's streams: connection closed")
+            );
+        }
+    }
+
+    #[test]
+    fn the_shell_is_tried_when_nobody_has_answered_three_calls() {
+        let mut approach = approach(1, true);
+        let way = approach.next_way(at_ms(0)).unwrap();
+        approach.on_begun(LinkId(1), way);
+        assert_eq!(approach.next_way(at_ms(3_499)), None);
+        assert_eq!(approach.poll_timeout(), Some(at_ms(3_500)));
+        assert_eq!(approach.next_way(at_ms(3_500)), Some(Way::Shell));
+        assert_eq!(approach.give_up(), [LinkId(1)]);
+        assert_eq!(approach.poll_timeout(), None);
+        assert_eq!(approach.into_words(), "127.0.0.1:1: no answer in time");
+    }
+
+    #[test]
+    fn whoever_has_answered_has_a_third_of_the_time_to_prove_who_it_is() {
+        let mut approach = approach(1, true);
+        let way = approach.next_way(at_ms(0)).unwrap();
+        approach.on_begun(LinkId(1), way);
+        approach.on_answered();
+        assert_eq!(approach.next_way(at_ms(9_999)), None);
+        assert_eq!(approach.next_way(at_ms(10_000)), Some(Way::Shell));
     }
 }

@@ -160,6 +160,12 @@ impl Watched {
         Ok(())
     }
 
+    /// The descriptor, which is waited for no more.
+    pub(crate) fn into_fd(mut self, poller: &Poller) -> io::Result<OwnedFd> {
+        self.wait_for(poller, None)?;
+        Ok(self.fd)
+    }
+
     /// Has what is ready reported once more, where only news is.
     pub(crate) fn report_again(&self, poller: &Poller) -> io::Result<()> {
         let Some(interest) = self.interest else { return Ok(()) };

@@ -33,8 +33,8 @@ pub(crate) enum Source {
 /// Which descriptor of a helper.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum HelperPart {
-    /// It takes its boot line.
-    Stdin,
+    /// It takes its boot line, and asks for what the agent needs.
+    Streams,
     /// Its complaints.
     Stderr,
 }
@@ -66,7 +66,7 @@ impl Source {
             Source::UserOutput(Stream::Stdout) => (5, 0),
             Source::UserOutput(Stream::Stderr) => (6, 0),
             Source::Link(link) => (7, link.0),
-            Source::Helper(start, HelperPart::Stdin) => (9, start.0),
+            Source::Helper(start, HelperPart::Streams) => (9, start.0),
             Source::Helper(start, HelperPart::Stderr) => (11, start.0),
             Source::Task(job, rank, TaskPart::Stdin) => (13, task_id(job, rank)),
             Source::Task(job, rank, TaskPart::Output(Stream::Stdout)) => (14, task_id(job, rank)),
@@ -90,7 +90,7 @@ impl Source {
             5 => Source::UserOutput(Stream::Stdout),
             6 => Source::UserOutput(Stream::Stderr),
             7 => Source::Link(LinkId(id)),
-            9 => helper(HelperPart::Stdin),
+            9 => helper(HelperPart::Streams),
             11 => helper(HelperPart::Stderr),
             13 => task(TaskPart::Stdin),
             14 => task(TaskPart::Output(Stream::Stdout)),
@@ -121,7 +121,7 @@ mod tests {
             Source::UserOutput(Stream::Stderr),
             Source::Link(LinkId(ID_MASK)),
             Source::Helper(StartId(1), HelperPart::Stderr),
-            Source::Helper(StartId(2), HelperPart::Stdin),
+            Source::Helper(StartId(2), HelperPart::Streams),
             Source::Task(job, rank, TaskPart::Output(Stream::Stdout)),
             Source::Task(job, rank, TaskPart::Pmi),
         ] {

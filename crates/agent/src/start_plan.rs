@@ -15,6 +15,20 @@ pub struct StartPlan {
     pub launcher: Launcher,
     /// The agent's absolute path.
     pub program: OsString,
+    /// What links run over.
+    pub link: LinkChoice,
+}
+
+/// What the link from an agent to its parent runs over.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum LinkChoice {
+    /// TCP, or the streams of its remote shell where no address of the parent answers.
+    #[default]
+    Auto,
+    /// TCP.
+    Tcp,
+    /// The streams of its remote shell.
+    Shell,
 }
 
 /// A bootstrapper by the user's words.
@@ -50,7 +64,8 @@ impl StartPlan {
             Launcher::Local => ("local", &[]),
             Launcher::LocalBulk => ("local-bulk", &[]),
         };
-        let words = [kind.as_bytes(), self.program.as_bytes()];
+        let link = self.link.word().as_bytes();
+        let words = [kind.as_bytes(), self.program.as_bytes(), link];
         let words = words.into_iter().chain(arguments.iter().map(String::as_bytes));
         words.flat_map(|word| word.iter().copied().chain([0])).collect()
     }
@@ -64,6 +79,7 @@ impl StartPlan {
         let words = bytes.strip_suffix(&[0]).ok_or_else(garbled)?;
         let mut words = words.split(|byte| *byte == 0);
         let (kind, program) = words.next().zip(words.next()).ok_or_else(garbled)?;
+        let link = words.next().and_then(LinkChoice::from_word).ok_or_else(garbled)?;
         let arguments = words.map(|word| String::from_utf8(word.to_vec()).map_err(|_| garbled()));
         let arguments: Vec<String> = arguments.collect::<Result<_, _>>()?;
         let launcher = match (kind, arguments.as_slice()) {
@@ -73,7 +89,7 @@ impl StartPlan {
             (b"local-bulk", []) => Launcher::LocalBulk,
             (_, _) => return Err(garbled()),
         };
-        Ok(StartPlan { launcher, program: OsString::from_vec(program.to_vec()) })
+        Ok(StartPlan { launcher, program: OsString::from_vec(program.to_vec()), link })
     }
 
     /// The bootstrapper itself.
@@ -92,6 +108,22 @@ impl StartPlan {
     }
 }
 
+impl LinkChoice {
+    const ALL: [LinkChoice; 3] = [LinkChoice::Auto, LinkChoice::Tcp, LinkChoice::Shell];
+
+    fn word(self) -> &'static str {
+        match self {
+            LinkChoice::Auto => "auto",
+            LinkChoice::Tcp => "tcp",
+            LinkChoice::Shell => "shell",
+        }
+    }
+
+    fn from_word(word: &[u8]) -> Option<LinkChoice> {
+        LinkChoice::ALL.into_iter().find(|choice| choice.word().as_bytes() == word)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,14 +137,25 @@ mod tests {
             Launcher::Local,
             Launcher::LocalBulk,
         ] {
-            let plan = StartPlan { launcher, program: "/opt/my apps/convoke".into() };
-            assert_eq!(StartPlan::decode(&plan.encode()), Ok(plan));
+            for link in LinkChoice::ALL {
+                let program = "/opt/my apps/convoke".into();
+                let plan = StartPlan { launcher: launcher.clone(), program, link };
+                assert_eq!(StartPlan::decode(&plan.encode()), Ok(plan));
+            }
         }
     }
 
     #[test]
     fn other_bytes_are_no_plan() {
-        for bytes in [&b""[..], b"\0", b"ssh\0", b"ssh\0/c", b"shell\0/c\0", b"rsh\0/c\0"] {
+        for bytes in [
+            &b""[..],
+            b"\0",
+            b"ssh\0",
+            b"ssh\0/c\0",
+            b"ssh\0/c\0udp\0",
+            b"shell\0/c\0tcp\0",
+            b"rsh\0/c\0tcp\0",
+        ] {
             assert_eq!(StartPlan::decode(bytes), Err(PlanError::Garbled(bytes.len())));
         }
     }

@@ -7,6 +7,7 @@ mod bootstrapper;
 mod quote;
 mod template;
 
+mod request;
 mod start;
 mod tail;
 
@@ -18,6 +19,7 @@ pub mod here;
 pub use bootstrapper::{AGENT_SUBCOMMAND, Bootstrapper, Command, CommandError, own_program};
 pub use diagnose::{FailureKind, ShellFailure, diagnose};
 pub use quote::quote;
+pub use request::{Asked, Request, RequestReader};
 pub use start::{Helper, StartError, start};
 pub use tail::Tail;
 pub use template::{ShellTemplate, TemplateError};

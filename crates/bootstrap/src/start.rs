@@ -1,6 +1,8 @@
 //! Runs a bootstrap command as a helper: in a session of its own, so that `^C` at the terminal
-//! does not reach it, and with two pipes. What it prints goes nowhere: only login shells print, and
-//! a pipe would cost a descriptor and turns of the loop for every agent's whole life.
+//! does not reach it, with one socket as standard input and output and a pipe for its complaints.
+//!
+//! One socket for both ways costs us one descriptor for every agent's whole life, where two pipes
+//! would cost two.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -13,17 +15,18 @@ use os::{Pid, ResolveError, Signal, SpawnError, SpawnSpec};
 
 use crate::Command;
 
-/// A bootstrap command that runs. Our ends of its pipes do not block.
+/// A bootstrap command that runs. Our ends of its streams do not block.
 ///
-/// When the process has ended, take what its pipes hold and close them; do not wait for their
+/// When the process has ended, take what its streams hold and close them; do not wait for their
 /// end, since something that it left behind may hold them.
 #[derive(Debug)]
 pub struct Helper {
     /// The process. Its end is a sign that the agent has ended too.
     pub pid: Pid,
-    /// Keep it open as long as the agent shall live; `None` for bulk bootstrappers.
-    pub stdin: Option<OwnedFd>,
-    /// What is to be written to `stdin` yet, once there is room; nearly always nothing.
+    /// Its standard input and output. Keep it open as long as the agent shall live, and read what
+    /// [`RequestReader`](crate::RequestReader) understands; `None` for bulk bootstrappers.
+    pub streams: Option<OwnedFd>,
+    /// What is to be written to `streams` yet, once there is room; nearly always nothing.
     pub unsent: Vec<u8>,
     /// Read it all along; what it says is for [`diagnose`](fn@crate::diagnose).
     pub stderr: OwnedFd,
@@ -71,35 +74,35 @@ pub fn start(command: &Command, descriptors_max: Option<u64>) -> Result<Helper, 
     let argv = c_strings(&command.argv)?;
     let env = c_strings(&environment(&command.env_add))?;
     let name = || command.program.to_string_lossy().into_owned();
-    let pipes = Pipes::new(command.stdin.is_some())
+    let streams = Streams::new(command.stdin.is_some())
         .map_err(|source| StartError::Pipes { program: name(), source })?;
     let mut spec = SpawnSpec::new(
         &program,
         argv.iter().map(CString::as_c_str).collect(),
         env.iter().map(CString::as_c_str).collect(),
     );
-    spec.fds =
-        [Some(pipes.stdin.as_fd()), Some(pipes.stdout.as_fd()), Some(pipes.stderr.write.as_fd())];
+    let both = Some(streams.theirs.as_fd());
+    spec.fds = [both, both, Some(streams.stderr.write.as_fd())];
     spec.new_session = true;
     spec.descriptors_max = descriptors_max;
     spec.parent_death_signal = Some(Signal::TERM); // a local agent then ends in good order
     let pid = os::spawn(&spec).map_err(|source| StartError::Spawn { program: name(), source })?;
     let mut helper = Helper {
         pid,
-        stdin: pipes.to_stdin,
+        streams: streams.ours,
         unsent: command.stdin.clone().unwrap_or_default(),
-        stderr: pipes.stderr.read,
+        stderr: streams.stderr.read,
     };
     helper.send();
     Ok(helper)
 }
 
 impl Helper {
-    /// Writes more of what is unsent. Call when `stdin` is writable, until `unsent` is empty.
+    /// Writes more of what is unsent. Call when `streams` is writable, until `unsent` is empty.
     pub fn send(&mut self) {
-        let Some(stdin) = &self.stdin else { return };
+        let Some(streams) = &self.streams else { return };
         while !self.unsent.is_empty() {
-            match stream::write(stdin, &self.unsent) {
+            match stream::write(streams, &self.unsent) {
                 Ok(WriteOutcome::Data(n)) => drop(self.unsent.drain(..n)),
                 Ok(WriteOutcome::WouldBlock) => return,
                 // Its end, which follows, says more than this.
@@ -109,24 +112,25 @@ impl Helper {
     }
 }
 
-struct Pipes {
-    stdin: OwnedFd,
-    to_stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
+struct Streams {
+    /// What it has as standard input and output: a socket, or nothing.
+    theirs: OwnedFd,
+    /// The socket's other end.
+    ours: Option<OwnedFd>,
     stderr: Pipe,
 }
 
-impl Pipes {
-    fn new(with_stdin: bool) -> io::Result<Pipes> {
+impl Streams {
+    fn new(is_heard: bool) -> io::Result<Streams> {
         let stderr = stream::pipe()?;
         stream::set_nonblocking(&stderr.read)?;
-        let null = OwnedFd::from(File::options().read(true).write(true).open("/dev/null")?);
-        if !with_stdin {
-            return Ok(Pipes { stdin: null.try_clone()?, to_stdin: None, stdout: null, stderr });
+        if is_heard {
+            let (theirs, ours) = stream::socket_pair()?;
+            stream::set_nonblocking(&ours)?;
+            return Ok(Streams { theirs, ours: Some(ours), stderr });
         }
-        let stdin = stream::pipe()?;
-        stream::set_nonblocking(&stdin.write)?;
-        Ok(Pipes { stdin: stdin.read, to_stdin: Some(stdin.write), stdout: null, stderr })
+        let theirs = File::options().read(true).write(true).open("/dev/null")?.into();
+        Ok(Streams { theirs, ours: None, stderr })
     }
 }
 

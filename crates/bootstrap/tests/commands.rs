@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use bootstrap::boot::BootReader;
 use bootstrap::{
-    Bootstrapper, Command, FailureKind, Helper, ShellFailure, ShellTemplate, StartError, diagnose,
-    quote, start,
+    Bootstrapper, Command, FailureKind, Helper, Request, RequestReader, ShellFailure,
+    ShellTemplate, StartError, diagnose, quote, start,
 };
 use os::net::Listener;
 use os::process::{ExitStatus, pidfd, try_wait};
@@ -55,7 +55,7 @@ fn every_login_shell_starts_the_agent_and_passes_it_the_boot_line() {
         assert!(output.starts_with("1 __agent\n"), "{template}: {output}");
         let boot = BootReader::new().push(output.as_bytes()).unwrap().unwrap();
         assert_eq!(boot.payload, b"payload");
-        drop(helper.stdin.take());
+        drop(helper.streams.take());
         assert_eq!(wait(&helper), ExitStatus::Exited(5));
     }
 }
@@ -69,16 +69,21 @@ fn a_helper_has_a_session_of_its_own_and_keeps_its_standard_input() {
     let pid = helper.pid;
     wait_readable(helper.stderr.as_fd());
     assert_eq!(try_wait(pidfd(helper.pid).unwrap()).unwrap(), None);
-    drop(helper.stdin.take());
+    drop(helper.streams.take());
     assert_eq!(read_to_end(&helper.stderr), format!("{pid} {pid}\nCONVOKE-BOOT-1 01\n"));
     wait(&helper);
 }
 
 #[test]
-fn what_a_helper_prints_is_nobodys_and_does_not_hold_it_up() {
+fn what_a_helper_asks_for_is_found_behind_what_else_it_prints() {
     let dir = tempfile::tempdir().unwrap();
-    let agent = program(dir.path(), "agent", "head -c 1000000 /dev/zero && echo printed >&2");
+    let script =
+        "read -r boot; head -c 1000000 /dev/zero; echo CONVOKE-ASKS-1 link; echo printed >&2";
+    let agent = program(dir.path(), "agent", script);
     let helper = run(&Bootstrapper::Local, &agent, b"");
+    let mut reader = RequestReader::default();
+    let asked = read_to_end(helper.streams.as_ref().unwrap());
+    assert_eq!(reader.push(asked.as_bytes()).unwrap().request, Request::Link);
     assert_eq!(read_to_end(&helper.stderr), "printed\n");
     assert_eq!(wait(&helper), ExitStatus::Exited(0));
 }

@@ -211,6 +211,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH", help_heading = "Agents")]
     pub(crate) agent_path: Option<OsString>,
 
+    /// What links between agents run over
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "auto", help_heading = "Agents")]
+    pub(crate) link: LinkName,
+
     /// Who starts whom: flat, chain, kary:K, binomial, two-level, greedy, greedy:L,G, scela:CORES,
     /// route:ROUTE or adaptive [default: adaptive]
     #[arg(long, value_name = "TREE", help_heading = "Agents")]
@@ -284,6 +288,17 @@ pub(crate) enum LauncherName {
     Local,
     /// The same, many at once without standard input
     LocalBulk,
+}
+
+/// What links run over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum LinkName {
+    /// TCP, or the remote shell's streams where no address answers
+    Auto,
+    /// TCP only
+    Tcp,
+    /// The remote shell's streams only
+    Shell,
 }
 
 fn parse_stdin(text: &str) -> Result<StdinTo, String> {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options that stand before the program and are followed by a value of their own.
-const WITH_VALUE: [&str; 25] = [
+const WITH_VALUE: [&str; 26] = [
     "-n",
     "-np",
     "-ppn",
@@ -20,6 +20,7 @@ const WITH_VALUE: [&str; 25] = [
     "--shell",
     "--ssh-arg",
     "--agent-path",
+    "--link",
     "--window",
     "--batch",
     "--join-timeout",

@@ -103,6 +103,7 @@ fn refuse(error: &SetupError) -> u8 {
     let hint = match error {
         SetupError::Placement(error) => error.hint(),
         SetupError::TooManyHere { .. } => Some("give fewer hosts, or reach them with ssh"),
+        SetupError::NoStreams => Some("drop `--link`, or start agents with ssh or `--shell`"),
         SetupError::Alloc(_)
         | SetupError::NoSuchTask { .. }
         | SetupError::Env(_)

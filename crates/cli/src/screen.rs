@@ -60,6 +60,9 @@ impl Screen {
             Event::StartRetried { agent, cause: _, words } => {
                 format!("{} did not start and is tried again: {}", name(agent), words.trim_end())
             }
+            Event::LinkOverShell(agent) => {
+                format!("{} reaches no address here: its link runs over its shell", name(agent))
+            }
             Event::AgentsJoined(ids) => format!("agents {ids} joined"),
             Event::AllJoined => "all joined".to_owned(),
             Event::Launched(_) => "tasks are launched".to_owned(),

@@ -5,14 +5,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use agent::{Launcher, PlanError, StartPlan};
+use agent::{Launcher, LinkChoice, PlanError, StartPlan};
 use alloc::AllocError;
 use bytes::Bytes;
 use engine::HeadConfig;
 use model::{JobId, Placement, PlacementError, Rank, Tree};
 use wire::{JobSpec, SessionSpec};
 
-use crate::args::{LauncherName, OnFailure, RunArgs, StdinTo};
+use crate::args::{LauncherName, LinkName, OnFailure, RunArgs, StdinTo};
 use crate::environment::{self, EnvError};
 use crate::memory::{self, Shortage};
 use crate::output_file::OutputError;
@@ -46,6 +46,11 @@ pub(crate) enum SetupError {
     OwnPath(#[source] io::Error),
     #[error("`--agent-path {0}` is not absolute")]
     RelativeAgent(String),
+    #[error(
+        "`--link shell` needs a remote shell for each agent, and `--launcher local-bulk` starts many \
+         with one command"
+    )]
+    NoStreams,
     #[error("use `--shell`")]
     Shell(#[source] PlanError),
     #[error("`--launcher` starts {agents} agents on this machine: they take {shortage}")]
@@ -98,11 +103,19 @@ pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig,
 }
 
 fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
-    let plan = StartPlan { launcher: launcher(args), program: agent_path(args)? };
+    let link = match args.link {
+        LinkName::Auto => LinkChoice::Auto,
+        LinkName::Tcp => LinkChoice::Tcp,
+        LinkName::Shell => LinkChoice::Shell,
+    };
+    let plan = StartPlan { launcher: launcher(args), program: agent_path(args)?, link };
     if matches!(plan.launcher, Launcher::Local | Launcher::LocalBulk) {
         check_memory(n, memory::free())?;
     }
     let is_bulk = plan.bootstrapper().map_err(SetupError::Shell)?.is_bulk();
+    if is_bulk && link == LinkChoice::Shell {
+        return Err(SetupError::NoStreams);
+    }
     Ok(SessionSpec {
         bootstrap: plan.encode(),
         bulk_max: if is_bulk { u32::try_from(n).unwrap_or(u32::MAX) } else { 1 },

@@ -104,6 +104,16 @@ impl Engine {
         self.effects.push_back(Effect::Start(Start { start, agents: named, attempt, session }));
     }
 
+    /// Handles a link of somebody who claims to be a child, and has yet to say so.
+    pub(crate) fn on_child_link_up(&mut self, link: LinkId, agent: AgentId, over_shell: bool) {
+        self.links.insert(link, agent);
+        self.mark(agent, MarkKind::LinkUp);
+        if over_shell {
+            self.stats.shell_links += 1;
+            self.events.push_back(Event::LinkOverShell(agent));
+        }
+    }
+
     /// Handles a child's first words.
     pub(crate) fn on_hello(&mut self, link: LinkId, agent: AgentId, hello: Hello) {
         let count = u32::try_from(self.children_expected()).unwrap_or(u32::MAX).max(1);

@@ -152,7 +152,7 @@ impl Engine {
         }
         self.now = now;
         match input {
-            Input::LinkUp { link, peer } => self.on_link_up(link, peer),
+            Input::LinkUp { link, peer, over_shell } => self.on_link_up(link, peer, over_shell),
             Input::Message { link, message } => self.on_message(link, message),
             Input::Alive(link) => self.on_alive(link),
             Input::LinkDown { link, end, words } => self.on_link_down(link, end, words),
@@ -326,7 +326,7 @@ impl Engine {
         }
     }
 
-    fn on_link_up(&mut self, link: LinkId, peer: AgentId) {
+    fn on_link_up(&mut self, link: LinkId, peer: AgentId, over_shell: bool) {
         match &mut self.above {
             Above::Unwelcomed { link: uplink @ None, config, .. } if config.parent == peer => {
                 *uplink = Some(link);
@@ -335,8 +335,7 @@ impl Engine {
             }
             Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
                 if self.children.contains_key(&peer) {
-                    self.links.insert(link, peer);
-                    self.mark(peer, MarkKind::LinkUp);
+                    self.on_child_link_up(link, peer, over_shell);
                 } else {
                     self.effects.push_back(Effect::Close(link));
                 }

@@ -30,6 +30,9 @@ pub enum Input {
         link: LinkId,
         /// Who the other end is.
         peer: AgentId,
+        /// Whether it runs over the streams of the shell that started the child, so that it ends
+        /// with it. For the user's eyes: nothing is decided by it.
+        over_shell: bool,
     },
     /// A message came.
     Message {

@@ -30,6 +30,9 @@ pub fn stats_table(stats: &Stats, timeline: &Timeline) -> String {
         "{agents} processes, at most {links_max} links each, {retries} starts retried, slowest \
          join {join_max}"
     );
+    if stats.shell_links > 0 {
+        let _ = writeln!(text, "{} links over remote shells", stats.shell_links);
+    }
     text
 }
 

@@ -43,6 +43,7 @@ impl Timeline {
             }
             Event::AgentStarted { .. }
             | Event::StartRetried { .. }
+            | Event::LinkOverShell(_)
             | Event::StartFailed(_)
             | Event::Launched(_)
             | Event::TaskStarted { .. }

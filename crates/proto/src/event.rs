@@ -25,6 +25,8 @@ pub enum Event {
         /// What its shell said.
         words: String,
     },
+    /// A child's link runs over the streams of its remote shell: no address of ours has answered it.
+    LinkOverShell(AgentId),
     /// Agents joined, as far as the one who tells knows.
     AgentsJoined(IdSet),
     /// Agents will not join.

@@ -94,6 +94,7 @@ impl Reference {
             Event::JobDone(_) if agent == AgentId::HEAD => self.on_job_done(),
             Event::AgentStarted { .. }
             | Event::StartRetried { .. }
+            | Event::LinkOverShell(_)
             | Event::Marked(_)
             | Event::AgentsJoined(_)
             | Event::StartFailed(_)

@@ -124,6 +124,7 @@ impl Rulebook {
             }
             Event::AgentStarted { .. }
             | Event::StartRetried { .. }
+            | Event::LinkOverShell(_)
             | Event::Marked(_)
             | Event::TaskStarted { .. }
             | Event::TaskEnded { .. }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{HOST_SILENT_MAX, HeadConfig};
-use model::{AgentId, JobId, Rank, Signal, TaskMap, Tree};
+use model::{AgentId, IdSet, JobId, Rank, Signal, TaskMap, Tree};
 use wire::{JobSpec, SessionSpec};
 
 use crate::calibration::Calibration;
@@ -52,6 +52,8 @@ pub struct Session {
     script: Script,
     scripts: BTreeMap<Rank, Script>,
     shells: BTreeMap<AgentId, Vec<ShellPlan>>,
+    /// Agents that no address of their parents answers.
+    over_shells: IdSet,
     /// Agents on whose nodes the program is not, and tasks that can't be created: error numbers.
     pub(crate) missing_programs: BTreeMap<AgentId, i32>,
     pub(crate) failing_spawns: BTreeMap<Rank, i32>,
@@ -95,6 +97,7 @@ impl Session {
             script: Script::new(),
             scripts: BTreeMap::new(),
             shells: BTreeMap::new(),
+            over_shells: IdSet::new(),
             missing_programs: BTreeMap::new(),
             failing_spawns: BTreeMap::new(),
             // The times are those of `cli::setup`.
@@ -277,6 +280,13 @@ impl Session {
         self
     }
 
+    /// No address of their parents answers these agents: their links run over their shells, so no
+    /// kernel notices that one is cut, and it ends with the shell.
+    #[must_use]
+    pub fn over_shells(self, over_shells: IdSet) -> Session {
+        Session { over_shells, ..self }
+    }
+
     /// The program can't be run on this agent's node: the error number.
     #[must_use]
     pub fn no_program_on(mut self, agent: AgentId, errno: i32) -> Session {
@@ -352,8 +362,11 @@ impl Session {
         let is_stop = |fault: &Fault| *fault == Fault::UserSignal(Signal::TSTP);
         let stops = self.faults.iter().any(|(_, fault)| is_stop(fault));
         // Before its welcome an agent has no other limit.
-        let link_timeout = self.link_timeout().max(self.welcome_timeout());
         let silence_max = self.silence_max().max(self.welcome_timeout());
+        let link_timeout = match self.over_shells.is_empty() {
+            true => self.link_timeout().max(self.welcome_timeout()),
+            false => silence_max,
+        };
         let silence = |fault: &Fault| match *fault {
             Fault::Cut(_) if stops => link_timeout.max(HOST_SILENT_MAX),
             Fault::Cut(_) => link_timeout,
@@ -382,6 +395,11 @@ impl Session {
         let levels = self.reaction_max().saturating_mul(self.n).min(LATE_MAX);
         let late = if is_late { silence_max + levels } else { Duration::ZERO };
         self.orphan_time_max + silence.unwrap_or_default() + late
+    }
+
+    /// Whether this agent's link to its parent runs over its shell.
+    pub(crate) fn is_over_shell(&self, agent: AgentId) -> bool {
+        self.over_shells.contains(agent.0)
     }
 
     /// After which time the kernel closes a link on which nothing passes.

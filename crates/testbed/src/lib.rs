@@ -11,6 +11,7 @@ mod delay;
 mod error;
 mod faults;
 mod network;
+mod oddities;
 mod processes;
 mod ssh;
 mod sys;
@@ -18,6 +19,7 @@ mod testbed;
 mod world;
 
 pub use error::TestbedError;
+pub use oddities::Family;
 pub use processes::HostProcess;
 pub use ssh::Sshd;
 pub use sys::take_private_hostname;

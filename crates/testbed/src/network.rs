@@ -44,9 +44,19 @@ pub(crate) fn host_batch(index: usize) -> String {
     let address = address(index);
     format!(
         "link set lo up\naddress add {address}/16 dev eth0\n\
-         address add fd77::{:x}/64 dev eth0 nodad\nlink set eth0 up\n",
-        index + 1
+         address add {}/64 dev eth0 nodad\nlink set eth0 up\n",
+        address_v6(index)
     )
+}
+
+/// The IPv6 address of the host with this index.
+fn address_v6(index: usize) -> String {
+    format!("fd77::{:x}", index + 1)
+}
+
+/// All addresses of the testbed.
+pub(crate) fn prefix(is_v6: bool) -> &'static str {
+    if is_v6 { "fd77::/64" } else { "10.77.0.0/16" }
 }
 
 /// The hosts file that all hosts share.
@@ -54,6 +64,15 @@ pub(crate) fn hosts_file<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut text = String::from("127.0.0.1 localhost\n::1 localhost\n");
     for (index, name) in names.enumerate() {
         text += &format!("{} {name}\n", address(index));
+    }
+    text
+}
+
+/// The same with the hosts' IPv6 addresses.
+pub(crate) fn hosts_file_v6<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut text = String::from("::1 localhost\n");
+    for (index, name) in names.enumerate() {
+        text += &format!("{} {name}\n", address_v6(index));
     }
     text
 }

@@ -33,6 +33,8 @@ pub struct BootPayload {
     pub attempt: u32,
     /// Where the parent listens, both families, in the order to try.
     pub addresses: Vec<SocketAddr>,
+    /// Whether the streams of the shell that started them may be the link, where no address is.
+    pub shell_link: bool,
     /// How long to wait for the parent's welcome before giving up, in milliseconds.
     pub welcome_timeout_ms: u32,
 }
@@ -81,6 +83,7 @@ impl BootPayload {
             parent: self.parent,
             attempt: self.attempt,
             addresses: self.addresses.iter().map(|it| (it.ip(), it.port())).collect(),
+            shell_link: self.shell_link,
             welcome_timeout_ms: self.welcome_timeout_ms,
         };
         let body = postcard::to_allocvec(&body).map(Zeroizing::new).map_err(BootError::Body)?;
@@ -127,6 +130,7 @@ struct Body {
     parent: AgentId,
     attempt: u32,
     addresses: Vec<(IpAddr, u16)>,
+    shell_link: bool,
     welcome_timeout_ms: u32,
 }
 
@@ -140,6 +144,7 @@ impl From<Body> for BootPayload {
             parent: body.parent,
             attempt: body.attempt,
             addresses: body.addresses.into_iter().map(SocketAddr::from).collect(),
+            shell_link: body.shell_link,
             welcome_timeout_ms: body.welcome_timeout_ms,
         }
     }

@@ -11,6 +11,7 @@ proptest! {
         secret in any::<[u8; 32]>(),
         ids in vec(any::<u32>(), 1..10),
         numbers in any::<[u32; 3]>(),
+        shell_link in any::<bool>(),
         addresses in vec(any::<std::net::SocketAddr>(), 0..5),
     ) {
         let [parent, attempt, welcome_timeout_ms] = numbers;
@@ -22,6 +23,7 @@ proptest! {
             parent: AgentId(parent),
             attempt,
             addresses,
+            shell_link,
             welcome_timeout_ms,
             ..payload()
         };
@@ -93,6 +95,7 @@ fn payload() -> BootPayload {
         parent: AgentId(0),
         attempt: 0,
         addresses: vec![([127, 0, 0, 1], 4_000).into()],
+        shell_link: true,
         welcome_timeout_ms: 30_000,
     }
 }

@@ -112,7 +112,7 @@ fn a_second_agent_that_claims_a_joined_childs_place_is_shut_out() {
     let mut head = Member::head(1, |_| {});
     head.child_joins(1);
     head.effects();
-    head.input(Input::LinkUp { link: LinkId(77), peer: AgentId(1) });
+    head.input(Input::LinkUp { link: LinkId(77), peer: AgentId(1), over_shell: false });
     head.message(LinkId(77), Message::Hello(Hello { attempt: 0, pid: 9 }));
     assert_eq!(head.effects(), [Effect::Close(LinkId(77))]);
     head.joined(1, IdSet::range(1, 1));
@@ -336,6 +336,23 @@ fn a_child_that_is_being_lost_gets_no_input_since_it_gets_no_order_to_launch_eit
         head.input(Input::UserInput(Bytes::from_static(b"words")));
         head.input(Input::UserInputEnd);
         assert_eq!(head.sent(), [], "the task is on node {n}, which was not told to launch");
+    }
+}
+
+#[test]
+fn input_is_sent_in_pieces_that_fit_however_much_was_read_at_once() {
+    for bytes in [1, 65_535, 65_536, 65_537, 131_072, 200_000] {
+        let mut head = running(1, |config| config.job.stdin = Some(Rank(0)));
+        let text: Bytes = (0..bytes).map(|n: u32| (n % 251) as u8).collect();
+        head.input(Input::UserInput(text.clone()));
+        let mut arrived = Vec::new();
+        for message in head.sent() {
+            wire::encode(&message, &mut Vec::new()).unwrap();
+            let Message::Input { offset, data, .. } = message else { continue };
+            assert_eq!(offset, arrived.len() as u64);
+            arrived.extend_from_slice(&data);
+        }
+        assert!(arrived == text, "{} of {bytes} bytes", arrived.len());
     }
 }
 

@@ -47,7 +47,7 @@ impl Member {
         };
         let mut member =
             Member { engine: Engine::agent(Time::ZERO, config), now: Time::ZERO, seen: vec![] };
-        member.input(Input::LinkUp { link: PARENT, peer: AgentId::HEAD });
+        member.input(Input::LinkUp { link: PARENT, peer: AgentId::HEAD, over_shell: false });
         let names: Vec<String> = below.iter().map(|id| format!("n{id}")).collect();
         let names = model::fold_names(names.iter().map(String::as_str));
         let own_name = format!("n{id}");
@@ -69,7 +69,7 @@ impl Member {
     /// Lets a child prove itself on the link of its own number; returns what it is sent.
     pub(crate) fn child_joins(&mut self, child: u32) -> Vec<Message> {
         let link = LinkId(u64::from(child));
-        self.input(Input::LinkUp { link, peer: AgentId(child) });
+        self.input(Input::LinkUp { link, peer: AgentId(child), over_shell: false });
         self.message(link, Message::Hello(Hello { attempt: 0, pid: 1 }));
         let effects = self.effects();
         let messages = messages(&effects);

@@ -120,6 +120,9 @@ impl World<'_> {
     fn hang_shell(&mut self, agent: AgentId) -> bool {
         let Some(shell) = self.newest_shell(agent) else { return false };
         self.shells[shell.0].plan = ShellPlan::Hangs;
+        for link in self.links_over(shell) {
+            self.cut_link(link, BOTH, false);
+        }
         true
     }
 
@@ -175,7 +178,7 @@ impl World<'_> {
         true
     }
 
-    fn links_up_of(&self, id: ProcessId) -> Vec<LinkId> {
+    pub(super) fn links_up_of(&self, id: ProcessId) -> Vec<LinkId> {
         let links = self.links.iter().zip(0..);
         links.filter(|(link, _)| link.ends[1] == id).map(|(_, index)| LinkId(index)).collect()
     }
@@ -239,6 +242,9 @@ impl World<'_> {
     fn bring_up_twin(&mut self, agent: AgentId, of: TwinOf) -> bool {
         let newest = self.shells.iter().rfind(|shell| shell.agents.contains(&agent));
         let Some(&Shell { by, attempt, start, .. }) = newest else { return false };
+        if self.session.is_over_shell(agent) {
+            return false; // it could call nobody
+        }
         let attempt = match of {
             TwinOf::Newest | TwinOf::Mute => attempt,
             TwinOf::Earlier => attempt.saturating_sub(1),

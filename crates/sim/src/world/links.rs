@@ -13,15 +13,19 @@ impl World<'_> {
     /// Joins two processes and tells both.
     pub(super) fn connect(&mut self, parent: ProcessId, child: ProcessId) {
         let link = LinkId(self.links.len() as u64);
-        let latency = self.machines.link_latency(self.processes[child.0].agent);
-        self.links.push(Link::new(parent, child, latency));
+        let agent = self.processes[child.0].agent;
+        let over_shell = self.session.is_over_shell(agent);
+        let mut new = Link::new(parent, child, self.machines.link_latency(agent));
+        // Nobody probes a shell's streams.
+        new.is_hushed = over_shell;
+        self.links.push(new);
         for (id, peer) in [(parent, child), (child, parent)] {
             let process = &mut self.processes[id.0];
             process.links.insert(link);
             let report = &mut self.checker.report;
             report.links_max = report.links_max.max(process.links.len());
             let peer = self.processes[peer.0].agent;
-            self.tell(id, Input::LinkUp { link, peer });
+            self.tell(id, Input::LinkUp { link, peer, over_shell });
         }
     }
 

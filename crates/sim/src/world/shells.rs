@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{AgentConfig, Engine, Input, Start, StartId};
+use engine::{AgentConfig, Engine, Input, LinkId, Start, StartId};
 use model::{AgentId, ExitStatus, Signal, Time};
 use wire::ShellFailureKind;
 
@@ -157,13 +157,19 @@ impl World<'_> {
         let Shell { by, is_cut, .. } = self.shells[shell.0];
         if is_cut {
             self.call_again(id, tries);
-        } else if self.processes[by.0].unaccepted < self.session.calibration.accept.backlog {
+        } else if self.has_room_for(id, by) {
             self.processes[by.0].unaccepted += 1;
             self.await_turn(id);
         } else {
             self.checker.report.syns_dropped += 1;
             self.call_again(id, tries);
         }
+    }
+
+    /// Whether the parent's queue takes one more connection; a call over a shell waits in the shell.
+    fn has_room_for(&self, id: ProcessId, parent: ProcessId) -> bool {
+        let backlog = self.session.calibration.accept.backlog;
+        self.is_over_shell(id) || self.processes[parent.0].unaccepted < backlog
     }
 
     /// The kernel has taken a connection. It is in the parent's queue until the parent is free, and for
@@ -243,6 +249,9 @@ impl World<'_> {
         let status = ExitStatus::Signaled { signal: Signal::KILL, core: false };
         let kind = ShellFailureKind::Other;
         self.end_shell(id, LOCAL_TIME, ShellEnd { kind, status, words: "" });
+        for link in self.links_over(id) {
+            self.after(LOCAL_TIME, Happening::LinkDown(link, 0));
+        }
         self.tell_started(id);
     }
 
@@ -253,12 +262,27 @@ impl World<'_> {
         let link = self.machines.link_latency(shell.agents[0]);
         for process in shell.started.clone() {
             if !is_cut {
-                let gone = Happening::Input(process, Input::ShellGone);
+                // Where the shell is the link, its end is the link's and nothing else.
+                let over = self.links_up_of(process).pop().filter(|_| self.is_over_shell(process));
+                let gone = match over {
+                    Some(link) => Happening::LinkDown(link, 1),
+                    None => Happening::Input(process, Input::ShellGone),
+                };
                 self.after(link, gone);
                 self.after(link + HUNG_MAX, Happening::Outlived(process));
             }
             self.after(self.session.orphan_time(), Happening::MustBeGone(process));
         }
+    }
+
+    fn is_over_shell(&self, id: ProcessId) -> bool {
+        self.session.is_over_shell(self.processes[id.0].agent)
+    }
+
+    /// The links that run over a shell.
+    pub(super) fn links_over(&self, id: ShellId) -> Vec<LinkId> {
+        let over = self.shells[id.0].started.iter().filter(|started| self.is_over_shell(**started));
+        over.flat_map(|started| self.links_up_of(*started)).collect()
     }
 
     fn end_shell(&mut self, id: ShellId, after: Duration, end: ShellEnd) {

@@ -230,14 +230,18 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
 }
 
 fn stats() -> impl Strategy<Value = Stats> {
-    let counts = (any::<[u32; 3]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>());
+    let counts = (any::<[u32; 4]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>());
     (counts, id_set()).prop_map(
-        |(([agents, links_max, retries], messages, bytes, join_us_max), unfinished)| Stats {
+        |(
+            ([agents, links_max, retries, shell_links], messages, bytes, join_us_max),
+            unfinished,
+        )| Stats {
             agents,
             messages,
             bytes,
             links_max,
             retries,
+            shell_links,
             join_us_max,
             unfinished,
         },

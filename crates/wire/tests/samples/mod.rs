@@ -184,6 +184,7 @@ fn stats() -> Stats {
         bytes: [100, 200, 300, 1 << 40],
         links_max: 3,
         retries: 1,
+        shell_links: 2,
         join_us_max: 1_028_000,
         unfinished: IdSet::range(4, 5),
     }
