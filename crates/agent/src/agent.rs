@@ -99,6 +99,7 @@ fn drive(
         descriptors,
         signals: &signals::AGENT,
         keeper_gone: kept.keeper_gone,
+        files: None,
         side: Side::Agent,
     };
     let mut driver = Driver::new(parts).map_err(AgentError::Setup)?;

@@ -1,7 +1,9 @@
 //! Between the pure crates' words and `os`'s, which do not know each other.
 
+use std::time::Duration;
+
 use bootstrap::{FailureKind, StartError};
-use model::{ExitStatus, Signal};
+use model::{ExitStatus, Signal, Usage};
 use os::ResolveError;
 use rustix::io::Errno;
 use wire::ShellFailureKind;
@@ -13,6 +15,20 @@ pub(crate) fn status(status: os::ExitStatus) -> ExitStatus {
         os::ExitStatus::Signaled { signal, core_dumped } => {
             ExitStatus::Signaled { signal: model_signal(signal), core: core_dumped }
         }
+    }
+}
+
+/// What a process used, as messages say it.
+pub(crate) fn usage(usage: os::process::Usage) -> Usage {
+    let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    Usage {
+        user_us: us(usage.user),
+        system_us: us(usage.system),
+        rss_max_kib: usage.rss_max_kib,
+        minor_faults: usage.minor_faults,
+        major_faults: usage.major_faults,
+        voluntary_switches: usage.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches,
     }
 }
 

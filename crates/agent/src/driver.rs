@@ -8,21 +8,23 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Effect, Engine, Input, Outcome, Start};
-use model::Time;
+use model::{AgentId, Rank, Time};
 use os::machine::DescriptorLimit;
 use os::process::{self, Reaped};
 use os::{Clock, Interest, Pid, Ready, Signal};
 use proto::Event;
-use wire::Stream;
+use wire::{JobFault, JobSpec, Stream};
 
 use crate::convert;
 use crate::front_end::FrontEnd;
 use crate::helpers::Helpers;
 use crate::identity::Identity;
 use crate::links::Links;
+use crate::output_files::OutputFiles;
 use crate::parent::Approach;
 use crate::reactor::{Reactor, Watched};
 use crate::signals::{self, Signals};
@@ -75,12 +77,15 @@ pub(crate) struct Driver<'a> {
     clock: Clock,
     engine: Engine,
     reactor: Reactor,
+    own: AgentId,
     links: Links,
     tasks: Tasks,
     helpers: Helpers,
     sweeps: Sweeps,
     signals: Signals,
     keeper_gone: Watched,
+    /// Files of tasks' output that are written here.
+    files: Option<OutputFiles>,
     side: Side<'a>,
     /// Set when the user had stopped us: the engine has yet to be told, before all else that has
     /// happened since, and by a clock that is read again.
@@ -102,6 +107,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) descriptors: DescriptorLimit,
     /// Which signals to take.
     pub(crate) signals: &'static [Signal],
+    /// Files of tasks' output that the head writes.
+    pub(crate) files: Option<OutputFiles>,
     /// Reads the end when the keeper has died.
     pub(crate) keeper_gone: OwnedFd,
     /// The role.
@@ -124,12 +131,14 @@ impl<'a> Driver<'a> {
             clock: parts.clock,
             engine: parts.engine,
             reactor,
+            own,
             links: Links::new(parts.identity),
             tasks: Tasks::new(own, parts.descriptors),
             helpers: Helpers::new(parts.descriptors),
             sweeps: Sweeps::default(),
             signals,
             keeper_gone,
+            files: parts.files,
             side: parts.side,
             is_resumed: false,
             end: None,
@@ -157,14 +166,6 @@ impl<'a> Driver<'a> {
     /// How the session ended, as the head's engine saw it.
     pub(crate) fn outcome(&self) -> &Outcome {
         self.engine.outcome()
-    }
-
-    /// Why the user's output could not be written to its end, if so.
-    pub(crate) fn take_output_error(&mut self) -> Option<(Stream, io::Error)> {
-        match &mut self.side {
-            Side::Head(head) => head.output.take_error(),
-            Side::Agent => None,
-        }
     }
 
     fn now(&self) -> Time {
@@ -343,8 +344,8 @@ impl<'a> Driver<'a> {
 
     /// Takes the status of every process that has ended: tasks, helpers, and what was adopted.
     fn reap(&mut self) {
-        while let Ok(Reaped::Ended(pid, status)) = process::reap_any() {
-            if !self.tasks.on_reaped(&mut self.reactor, pid, status) {
+        while let Ok(Reaped::Ended(pid, status, usage)) = process::reap_any() {
+            if !self.tasks.on_reaped(&mut self.reactor, pid, status, usage) {
                 self.helpers.on_reaped(&mut self.reactor, pid, status);
             }
         }
@@ -374,7 +375,7 @@ impl<'a> Driver<'a> {
             }
             Effect::SetLinkTimeout(link, timeout_ms) => self.links.set_timeout(link, timeout_ms),
             Effect::Close(link) => self.links.close(link),
-            Effect::Prepare(spec) => self.tasks.prepare(&mut self.reactor, &spec),
+            Effect::Prepare { job, host } => self.prepare(&job, host),
             Effect::Spawn(spawn) => self.tasks.spawn(&mut self.reactor, &spawn),
             Effect::SignalTasks { job, signal } => {
                 self.tasks.signal(job, convert::os_signal(signal));
@@ -400,6 +401,7 @@ impl<'a> Driver<'a> {
                     task.write_pmi(&mut self.reactor, data);
                 }
             }
+            Effect::WriteFile { rank, stream, data } => self.write_file(rank, stream, &data),
             Effect::WriteOutput { .. }
             | Effect::ReadInput(_)
             | Effect::StopInput
@@ -421,6 +423,32 @@ impl<'a> Driver<'a> {
             head.input.stop(&mut self.reactor);
         } else if effect == Effect::SuspendSelf {
             self.suspend(now);
+        }
+    }
+
+    fn prepare(&mut self, job: &Arc<JobSpec>, host: String) {
+        let files = || OutputFiles::on_node(self.own, job, host);
+        let fault = match self.tasks.prepare(job) {
+            Some(fault) => Some(fault),
+            None => match files() {
+                Ok(files) => {
+                    self.files = files;
+                    None
+                }
+                Err(error) => {
+                    let (errno, words) = error.into_parts();
+                    Some(JobFault::Output { agent: self.own, errno, words })
+                }
+            },
+        };
+        self.reactor.report(Input::Prepared { job: job.job, fault });
+    }
+
+    fn write_file(&mut self, rank: Rank, stream: Stream, data: &[u8]) {
+        let Some(files) = &mut self.files else { return };
+        if let Err(error) = files.write(rank, stream, data) {
+            let (errno, words) = error.into_parts();
+            self.reactor.report(Input::NotWritten { errno, words });
         }
     }
 

@@ -6,12 +6,12 @@ use engine::{Engine, HeadConfig, Outcome};
 use model::Time;
 use os::keeper::{AgentGroup, KeeperError, KeeperOptions, fork_keeper};
 use os::{Clock, machine};
-use wire::Stream;
 
 use crate::driver::{Driver, End, HeadSide, Parts, Side};
 use crate::front_end::FrontEnd;
 use crate::helpers::children_max;
 use crate::identity::Identity;
+use crate::output_files::OutputFiles;
 use crate::reactor::Reactor;
 use crate::signals;
 use crate::user_input::UserInput;
@@ -37,11 +37,10 @@ pub struct HeadReport {
     pub outcome: Outcome,
     /// Set when the session ended from within this process, not by the engine's decision: why.
     pub abandoned: Option<String>,
-    /// Why the user's output could not be written to its end, if so.
-    pub output_error: Option<(Stream, io::Error)>,
 }
 
-/// Runs a session from its first agent to its last, and returns how it ended.
+/// Runs a session from its first agent to its last, and returns how it ended. `files` are those that the
+/// head is to write.
 ///
 /// Forks: the process that the user started becomes the keeper, and this returns in its child.
 /// Call it before there are threads.
@@ -50,6 +49,7 @@ pub struct HeadReport {
 /// When no session could begin; nothing was started then.
 pub fn run_head(
     mut config: HeadConfig,
+    files: Option<OutputFiles>,
     front_end: &mut dyn FrontEnd,
 ) -> Result<HeadReport, HeadError> {
     let options = KeeperOptions { name: c"convoke-keeper", group: AgentGroup::Shared };
@@ -66,6 +66,7 @@ pub fn run_head(
         descriptors,
         signals: &signals::HEAD,
         keeper_gone: kept.keeper_gone,
+        files,
         side: Side::Head(Box::new(HeadSide {
             input: UserInput::new(),
             output: UserOutput::new(),
@@ -77,6 +78,5 @@ pub fn run_head(
         End::Exit(code) => (code, None),
         End::Abandon { code, words } => (code, Some(words)),
     };
-    let output_error = driver.take_output_error();
-    Ok(HeadReport { code, outcome: driver.outcome().clone(), abandoned, output_error })
+    Ok(HeadReport { code, outcome: driver.outcome().clone(), abandoned })
 }

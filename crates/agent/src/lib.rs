@@ -10,6 +10,7 @@ mod head;
 mod driver;
 
 mod front_end;
+mod output_files;
 mod user_input;
 mod user_output;
 
@@ -46,4 +47,5 @@ pub use agent::run_agent;
 pub use error_chain::error_chain;
 pub use front_end::FrontEnd;
 pub use head::{HeadError, HeadReport, run_head};
+pub use output_files::{Hosts, OutputFileError, OutputFiles};
 pub use start_plan::{Launcher, LinkChoice, PlanError, StartPlan};

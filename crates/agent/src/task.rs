@@ -67,6 +67,8 @@ pub(crate) struct TaskSpec {
     pub(crate) env: Vec<CString>,
     /// Whether standard input is a pipe.
     pub(crate) stdin: bool,
+    /// Whether standard error goes where standard output does.
+    pub(crate) merged: bool,
     /// What is standard input otherwise.
     pub(crate) null: Rc<OwnedFd>,
     /// The limit that the task gets back.
@@ -80,7 +82,7 @@ pub(crate) struct NewTask(Spawning<(TaskSpec, Pipes)>);
 impl NewTask {
     /// Begins to create the process, in a process group of its own.
     pub(crate) fn begin(spec: TaskSpec) -> Result<NewTask, TaskError> {
-        let pipes = Pipes::open(spec.stdin).map_err(TaskError::Pipes)?;
+        let pipes = Pipes::open(spec.stdin, spec.merged).map_err(TaskError::Pipes)?;
         Ok(NewTask(Spawning::begin((spec, pipes), |(spec, pipes)| spec.spawn_spec(pipes))))
     }
 
@@ -104,7 +106,7 @@ impl NewTask {
             is_running: true,
             output: [
                 output(pipes.stdout.read, Stream::Stdout),
-                output(pipes.stderr.read, Stream::Stderr),
+                pipes.stderr.and_then(|pipe| output(pipe.read, Stream::Stderr)),
             ],
             stdin: None,
             pmi: None,
@@ -126,8 +128,9 @@ impl TaskSpec {
         let mut spec = SpawnSpec::new(command.program(), command.argv(), command.env(&self.env));
         spec.dir = Some(command.dir());
         let stdin = pipes.stdin.as_ref().map_or(self.null.as_fd(), |pipe| pipe.read.as_fd());
-        spec.fds =
-            [Some(stdin), Some(pipes.stdout.write.as_fd()), Some(pipes.stderr.write.as_fd())];
+        let stdout = pipes.stdout.write.as_fd();
+        let stderr = pipes.stderr.as_ref().map_or(stdout, |pipe| pipe.write.as_fd());
+        spec.fds = [Some(stdin), Some(stdout), Some(stderr)];
         spec.extra_fds = vec![(pipes.pmi.1.as_fd(), PMI_FD)];
         spec.process_group = true;
         spec.descriptors_max = self.descriptors.lowered();
@@ -220,14 +223,20 @@ impl Task {
     }
 
     /// Handles the end of the process.
-    pub(crate) fn on_reaped(&mut self, reactor: &mut Reactor, status: os::ExitStatus) {
+    pub(crate) fn on_reaped(
+        &mut self,
+        reactor: &mut Reactor,
+        status: os::ExitStatus,
+        usage: os::process::Usage,
+    ) {
         self.is_running = false;
         if self.is_paced() {
             self.read_output(reactor, true);
         }
         self.read_last_words(reactor);
         let (job, rank) = (self.job, self.rank);
-        reactor.report(Input::TaskExited { job, rank, status: convert::status(status) });
+        let (status, usage) = (convert::status(status), convert::usage(usage));
+        reactor.report(Input::TaskExited { job, rank, status, usage });
     }
 
     fn watch(&mut self, poller: &Poller, stdin: Option<OwnedFd>, pmi: OwnedFd) -> io::Result<()> {
@@ -367,24 +376,26 @@ impl TaskError {
 struct Pipes {
     stdin: Option<stream::Pipe>,
     stdout: stream::Pipe,
-    stderr: stream::Pipe,
+    /// Absent where both outputs go through one.
+    stderr: Option<stream::Pipe>,
     pmi: (OwnedFd, OwnedFd),
 }
 
 impl Pipes {
     /// Our ends do not block, the task's do.
-    fn open(with_stdin: bool) -> io::Result<Pipes> {
+    fn open(with_stdin: bool, merged: bool) -> io::Result<Pipes> {
         let stdin = with_stdin.then(stream::pipe).transpose()?;
         let pipes = Pipes {
             stdin,
             stdout: stream::pipe()?,
-            stderr: stream::pipe()?,
+            stderr: (!merged).then(stream::pipe).transpose()?,
             pmi: stream::socket_pair()?,
         };
         if let Some(stdin) = &pipes.stdin {
             stream::set_nonblocking(&stdin.write)?;
         }
-        for ours in [&pipes.stdout.read, &pipes.stderr.read, &pipes.pmi.0] {
+        let stderr = pipes.stderr.as_ref().map(|pipe| &pipe.read);
+        for ours in [&pipes.stdout.read, &pipes.pmi.0].into_iter().chain(stderr) {
             stream::set_nonblocking(ours)?;
         }
         Ok(pipes)

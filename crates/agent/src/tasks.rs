@@ -10,6 +10,7 @@ use std::sync::Arc;
 use engine::{Input, Spawn};
 use model::{AgentId, JobId, Rank, Time};
 use os::machine::DescriptorLimit;
+use os::process::Usage;
 use os::{ExitStatus, Pid, Ready, Signal};
 use rustix::fs::{Mode, OFlags};
 use wire::{JobFault, JobSpec};
@@ -62,10 +63,8 @@ impl Tasks {
     }
 
     /// Looks a job's command up, and says what keeps it from running here.
-    pub(crate) fn prepare(&mut self, reactor: &mut Reactor, spec: &Arc<JobSpec>) {
-        let prepared = self.command(spec);
-        let fault = prepared.as_ref().err().cloned();
-        reactor.report(Input::Prepared { job: spec.job, fault });
+    pub(crate) fn prepare(&mut self, spec: &Arc<JobSpec>) -> Option<JobFault> {
+        self.command(spec).as_ref().err().cloned()
     }
 
     /// Begins to create a task. [`Tasks::finish_spawn`] says how it went.
@@ -182,10 +181,11 @@ impl Tasks {
         reactor: &mut Reactor,
         pid: Pid,
         status: ExitStatus,
+        usage: Usage,
     ) -> bool {
         let Some((job, rank)) = self.by_pid.remove(&pid) else { return false };
         if let Some(task) = self.tasks.get_mut(&(job, rank)) {
-            task.on_reaped(reactor, status);
+            task.on_reaped(reactor, status, usage);
             self.forget_if_over(job, rank);
         }
         true
@@ -221,6 +221,7 @@ impl Tasks {
             command,
             env: command::c_strings(&spawn.env),
             stdin: spawn.stdin,
+            merged: spawn.job.io.output.merged,
             null,
             descriptors: self.descriptors,
         };
@@ -241,7 +242,8 @@ fn fault_parts(fault: &JobFault) -> (i32, String) {
         JobFault::Program { errno, words, .. } | JobFault::Directory { errno, words, .. } => {
             (*errno, words.clone())
         }
-        JobFault::Spawn { .. }
+        JobFault::Output { .. }
+        | JobFault::Spawn { .. }
         | JobFault::Task { .. }
         | JobFault::Unfinalized { .. }
         | JobFault::Abort { .. }
@@ -255,7 +257,7 @@ mod tests {
 
     use bytes::Bytes;
     use model::TaskMap;
-    use wire::Stream;
+    use wire::{IoSpec, Stream};
 
     use super::*;
     use crate::source::Source;
@@ -309,7 +311,7 @@ mod tests {
             map: TaskMap::from_counts([1]).unwrap(),
             kvsname: "kvs_1".into(),
             universe_size: None,
-            stdin: None,
+            io: IoSpec::default(),
             stop_on_failure: true,
             grace_ms: 2000,
         }

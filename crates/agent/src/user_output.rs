@@ -54,7 +54,7 @@ struct Lane {
     /// Whether its pipe was made larger, if it is one.
     is_enlarged: bool,
     /// Set when the reader is gone: what comes is dropped.
-    error: Option<io::Error>,
+    has_failed: bool,
 }
 
 /// How bytes leave.
@@ -106,11 +106,6 @@ impl UserOutput {
         self.lanes.iter().any(|lane| !lane.queue.is_empty() && !lane.is_watched)
     }
 
-    /// Why a stream could not be written to the end, if so.
-    pub(crate) fn take_error(&mut self) -> Option<(Stream, io::Error)> {
-        self.lanes.iter_mut().find_map(|lane| Some((lane.stream, lane.error.take()?)))
-    }
-
     fn lane(&mut self, stream: Stream) -> &mut Lane {
         match stream {
             Stream::Stderr if !self.is_shared => &mut self.lanes[1],
@@ -130,7 +125,7 @@ impl Lane {
             credits: VecDeque::new(),
             is_watched: false,
             is_enlarged: false,
-            error: None,
+            has_failed: false,
         }
     }
 
@@ -143,7 +138,7 @@ impl Lane {
     }
 
     fn flush(&mut self, reactor: &mut Reactor, is_ready: bool) {
-        if self.error.is_none() {
+        if !self.has_failed {
             match self.door.flush(self.stream, &mut self.queue, is_ready) {
                 Ok(flushed) => {
                     self.done += flushed.bytes as u64;
@@ -154,7 +149,7 @@ impl Lane {
                 Err(error) => self.fail(reactor, error),
             }
         }
-        if self.error.is_some() {
+        if self.has_failed {
             self.done += self.queue.clear() as u64;
         }
         self.report_written(reactor);
@@ -172,8 +167,13 @@ impl Lane {
     }
 
     fn fail(&mut self, reactor: &mut Reactor, error: io::Error) {
-        self.error = Some(error);
-        reactor.report(Input::OutputClosed(self.stream));
+        reactor.report(if error.kind() == io::ErrorKind::BrokenPipe {
+            Input::OutputClosed(self.stream)
+        } else {
+            let errno = error.raw_os_error().unwrap_or_default();
+            Input::NotWritten { errno, words: name(self.stream).to_owned() }
+        });
+        self.has_failed = true;
     }
 
     /// Waits for room exactly while something is queued.
@@ -230,6 +230,13 @@ impl Door {
             Door::Own(fd) => fd.as_fd(),
             Door::File | Door::Careful => standard(stream),
         }
+    }
+}
+
+fn name(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Stdout => "standard output",
+        Stream::Stderr => "standard error",
     }
 }
 

@@ -92,7 +92,7 @@ fn wait_for_all(signals: &SignalFd, agents: &mut Vec<Pid>) -> io::Result<ExitSta
         // Before waiting: an agent may have ended before there was a poller.
         loop {
             match process::reap_any()? {
-                Reaped::Ended(pid, status) => {
+                Reaped::Ended(pid, status, _) => {
                     agents.retain(|agent| *agent != pid);
                     worst = if worst.success() { status } else { worst };
                 }

@@ -179,10 +179,6 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "RANK", default_value = "0", value_parser = parse_stdin, help_heading = "Tasks")]
     pub(crate) stdin: StdinTo,
 
-    /// Put `[RANK] ` before every line of output
-    #[arg(long, short = 'l', help_heading = "Tasks")]
-    pub(crate) label: bool,
-
     /// What to do with the other tasks when one fails
     #[arg(long, value_name = "WHAT", value_enum, default_value = "stop", help_heading = "Tasks")]
     pub(crate) on_failure: OnFailure,
@@ -194,6 +190,34 @@ pub(crate) struct RunArgs {
     /// How long the command may take
     #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = "Tasks")]
     pub(crate) timeout: Option<Duration>,
+
+    /// Put `[RANK] ` before every line of output
+    #[arg(long, short = 'l', help_heading = "Output")]
+    pub(crate) label: bool,
+
+    /// Write what each task writes to DIR/RANK.out and DIR/RANK.err
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["outfile_pattern", "errfile_pattern"], help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Files for standard output: %r is the rank (%5r: filled with zeros), %h the host, %n the node
+    #[arg(long, value_name = "PATTERN", help_heading = "Output")]
+    pub(crate) outfile_pattern: Option<PathBuf>,
+
+    /// The same for standard error
+    #[arg(long, value_name = "PATTERN", conflicts_with = "merge_stderr", help_heading = "Output")]
+    pub(crate) errfile_pattern: Option<PathBuf>,
+
+    /// Write these files on the hosts of their tasks, not here
+    #[arg(long, help_heading = "Output")]
+    pub(crate) output_local: bool,
+
+    /// Show what goes to files, too
+    #[arg(long, help_heading = "Output")]
+    pub(crate) tee: bool,
+
+    /// Let tasks write standard error where they write standard output
+    #[arg(long, help_heading = "Output")]
+    pub(crate) merge_stderr: bool,
 
     /// How agents are started [default: ssh]
     #[arg(long, value_name = "HOW", value_enum, help_heading = "Agents")]
@@ -247,6 +271,10 @@ pub(crate) struct RunArgs {
     /// Write when what happened to each agent: FILE.html, or FILE.json for Perfetto
     #[arg(long, value_name = "FILE", help_heading = "Words")]
     pub(crate) timeline: Option<PathBuf>,
+
+    /// Write what became of the job, each node and each task, as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE", help_heading = "Words")]
+    pub(crate) json: Option<PathBuf>,
 
     /// Say what happens
     #[arg(long, short, help_heading = "Words")]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options that stand before the program and are followed by a value of their own.
-const WITH_VALUE: [&str; 26] = [
+const WITH_VALUE: [&str; 30] = [
     "-n",
     "-np",
     "-ppn",
@@ -30,6 +30,10 @@ const WITH_VALUE: [&str; 26] = [
     "--stdin",
     "--retries",
     "--timeline",
+    "--json",
+    "--output",
+    "--outfile-pattern",
+    "--errfile-pattern",
 ];
 
 /// Gives both options two dashes, up to the program: what follows is the program's.

@@ -110,7 +110,7 @@ fn try_calibrate(args: &CalibrateArgs) -> Result<u8, String> {
     let options = ScreenOptions { label: false, verbose: false, quiet: false };
     let mut screen = Screen::new(names.clone(), options);
     let program = crate::report::Program::of(&config);
-    let head = run_head(config, &mut screen).map_err(|error| agent::error_chain(&error))?;
+    let head = run_head(config, None, &mut screen).map_err(|error| agent::error_chain(&error))?;
     say(&crate::report::outcome(&head.outcome, &names, &program, false));
     if head.code != 0 {
         return Ok(head.code);
@@ -128,7 +128,7 @@ fn bandwidth_bytes_per_s(args: &CalibrateArgs) -> Option<u64> {
     let bytes = FLOOD_BYTES.to_string();
     let config = config(args, &["-n", "1", "--", "head", "-c", &bytes, "/dev/zero"]).ok()?;
     let mut counter = Counter::new();
-    let head = run_head(config, &mut counter).ok()?;
+    let head = run_head(config, None, &mut counter).ok()?;
     counter.bytes_per_s().filter(|_| head.code == 0)
 }
 

@@ -10,6 +10,7 @@
 //! | 126 | the program or its directory cannot be used |
 //! | 127 | there is no such program |
 //! | 141 | nobody reads our output |
+//! | 249 | output could not be written: a full disk, a file that cannot be opened |
 //! | 250 | a task broke the PMI protocol, or left without finalizing |
 //! | 251 | a node was lost |
 //! | 252 | a node could not be reached or its agent did not start |

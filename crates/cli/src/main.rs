@@ -25,6 +25,7 @@ mod run;
 mod screen;
 
 mod output_file;
+mod output_spec;
 
 mod exit_code;
 mod report;

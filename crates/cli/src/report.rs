@@ -13,7 +13,7 @@ use agent::StartPlan;
 use engine::{HeadConfig, Outcome};
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, TaskMap, fold_names};
 use observe::{agent_name, seconds};
-use wire::{AgentLoss, JobFault, LossCause, ShellFailureKind, StartCause, StartFailure, Stream};
+use wire::{AgentLoss, JobFault, LossCause, ShellFailureKind, StartCause, StartFailure};
 
 /// Causes shown of one kind; a thousand nodes with a thousand different words help nobody.
 const CAUSES_MAX: usize = 20;
@@ -71,18 +71,6 @@ pub(crate) fn outcome(
         report.text += "error: the job was ended when its time was over (`--timeout`)\n";
     }
     report.text
-}
-
-/// Output that could not be written. A reader that has gone away on purpose is no error.
-pub(crate) fn output_error(stream: Stream, error: &io::Error) -> String {
-    let name = match stream {
-        Stream::Stdout => "output",
-        Stream::Stderr => "error",
-    };
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        return String::new();
-    }
-    format!("error: could not write standard {name}: {error}\n")
 }
 
 struct Report<'a> {
@@ -247,6 +235,7 @@ impl Report<'_> {
         let programs = faults.iter().filter_map(|fault| match fault {
             JobFault::Program { agent, words, errno: _ } => Some((*agent, words.clone())),
             JobFault::Directory { .. }
+            | JobFault::Output { .. }
             | JobFault::Spawn { .. }
             | JobFault::Task { .. }
             | JobFault::Unfinalized { .. }
@@ -259,6 +248,7 @@ impl Report<'_> {
                 Some((*agent, format!("`{words}`: {}", errno_text(*errno))))
             }
             JobFault::Program { .. }
+            | JobFault::Output { .. }
             | JobFault::Spawn { .. }
             | JobFault::Task { .. }
             | JobFault::Unfinalized { .. }
@@ -266,6 +256,23 @@ impl Report<'_> {
             | JobFault::Pmi { .. } => None,
         });
         self.node_fault("could not enter the working directory", directories.collect());
+        let outputs = faults.iter().filter_map(|fault| match fault {
+            JobFault::Output { agent, errno, words } => {
+                Some((*agent, format!("{words}: {}", errno_text(*errno))))
+            }
+            JobFault::Program { .. }
+            | JobFault::Directory { .. }
+            | JobFault::Spawn { .. }
+            | JobFault::Task { .. }
+            | JobFault::Unfinalized { .. }
+            | JobFault::Abort { .. }
+            | JobFault::Pmi { .. } => None,
+        });
+        let (here, there): (Vec<_>, _) = outputs.partition(|(agent, _)| *agent == AgentId::HEAD);
+        for (_, text) in here {
+            self.line(format!("error: could not write {text}"));
+        }
+        self.node_fault("could not write output", there);
     }
 
     fn node_fault(&mut self, what: &str, faults: Vec<(AgentId, String)>) {
@@ -411,6 +418,7 @@ fn is_as_told(fault: &JobFault, told: Option<Signal>) -> bool {
         JobFault::Task { .. }
         | JobFault::Program { .. }
         | JobFault::Directory { .. }
+        | JobFault::Output { .. }
         | JobFault::Spawn { .. }
         | JobFault::Unfinalized { .. }
         | JobFault::Abort { .. }
@@ -437,7 +445,9 @@ fn task_fault(fault: &JobFault) -> Option<(Rank, String)> {
             (*rank, format!("aborted with code {code}{colon}{message}"))
         }
         JobFault::Pmi { rank, words } => (*rank, format!("broke the PMI protocol: {words}")),
-        JobFault::Program { .. } | JobFault::Directory { .. } => return None,
+        JobFault::Program { .. } | JobFault::Directory { .. } | JobFault::Output { .. } => {
+            return None;
+        }
     })
 }
 

@@ -1,16 +1,20 @@
 //! `convoke run`, and the command behind `local-bulk`.
 
-use agent::{HeadReport, error_chain, run_head};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent::{HeadReport, OutputFiles, error_chain, run_head};
+use bytes::Bytes;
 use engine::HeadConfig;
 use model::NodeId;
-use observe::{draw_tree, stats_table};
+use observe::{RecordedJob, draw_tree, job_record, stats_table};
 
 use crate::args::RunArgs;
 use crate::exit_code;
-use crate::output_file::TimelineFile;
+use crate::output_file::{OutputError, OutputFile, TimelineFile};
+use crate::output_spec::is_record_printed;
 use crate::report;
 use crate::screen::{Screen, ScreenOptions};
-use crate::setup::{Layout, SetupError, head_config};
+use crate::setup::{Layout, SetupError, head_config, output_files};
 use crate::streams::{print, say};
 
 /// Runs a job from its command line to its exit status.
@@ -29,9 +33,28 @@ pub(crate) fn run(args: Box<RunArgs>) -> u8 {
     if args.show_map {
         return show_map(&layout);
     }
-    match TimelineFile::create(args.timeline.as_deref()) {
-        Ok(timeline) => run_job(&args, config, timeline),
-        Err(error) => refuse(&SetupError::Output(error)),
+    let results = Results::create(&args).map_err(SetupError::Output);
+    match results.and_then(|results| Ok((results, output_files(&config)?))) {
+        Ok((results, files)) => run_job(&args, config, results, files),
+        Err(error) => refuse(&error),
+    }
+}
+
+/// The files that are written at the end.
+struct Results {
+    timeline: Option<TimelineFile>,
+    record: Option<OutputFile>,
+}
+
+impl Results {
+    fn create(args: &RunArgs) -> Result<Results, OutputError> {
+        Ok(Results {
+            timeline: TimelineFile::create(args.timeline.as_deref())?,
+            record: match &args.json {
+                Some(path) if !is_record_printed(args) => Some(OutputFile::create(path)?),
+                Some(_) | None => None,
+            },
+        })
     }
 }
 
@@ -51,27 +74,27 @@ pub(crate) fn bulk() -> u8 {
     }
 }
 
-fn run_job(args: &RunArgs, config: HeadConfig, timeline: Option<TimelineFile>) -> u8 {
+fn run_job(args: &RunArgs, config: HeadConfig, results: Results, files: Option<OutputFiles>) -> u8 {
     let options = ScreenOptions { label: args.label, verbose: args.verbose, quiet: args.quiet };
     let (names, tree) = (config.names.clone(), config.tree);
     let program = report::Program::of(&config);
+    let job = config.job.clone();
+    let began = time_of_day();
     let mut screen = Screen::new(names.clone(), options);
-    let head = match run_head(config, &mut screen) {
+    let head = match run_head(config, files, &mut screen) {
         Ok(head) => head,
         Err(error) => {
             say(&format!("error: {}\n", error_chain(&error)));
             return exit_code::INTERNAL;
         }
     };
-    let HeadReport { mut code, outcome, abandoned, output_error } = head;
+    let HeadReport { mut code, outcome, abandoned } = head;
     let mut text = String::new();
     if let Some(words) = abandoned {
         text += &format!("error: the session ended at once: {words}\n");
     }
-    if let Some((stream, error)) = &output_error {
-        text += &report::output_error(*stream, error);
-    }
     text += &report::outcome(&outcome, &names, &program, args.quiet);
+    let words = text.clone();
     if args.show_tree {
         text += &draw_tree(&tree, &names, &screen.timeline);
     }
@@ -79,14 +102,39 @@ fn run_job(args: &RunArgs, config: HeadConfig, timeline: Option<TimelineFile>) -
         text += &stats_table(&outcome.stats, &screen.timeline);
     }
     let title = format!("convoke run: {}", program.name());
-    if let Some(file) = timeline
-        && let Err(error) = file.write(&screen.timeline, &names, &title)
-    {
+    let timeline = results.timeline.map(|file| file.write(&screen.timeline, &names, &title));
+    let command = texts(&job.argv);
+    let document = args.json.is_some().then(|| {
+        let directory = &String::from_utf8_lossy(&job.dir);
+        let (names, map, status) = (&names, &job.map, code);
+        let job =
+            RecordedJob { command: &command, directory, names, map, began, status, words: &words };
+        job_record(&job, &outcome, &screen.timeline)
+    });
+    if let Some(document) = document.as_ref().filter(|_| is_record_printed(args)) {
+        let printed = print(document);
+        code = if code == 0 { printed } else { code };
+    }
+    let record = results.record.zip(document).map(|(file, document)| file.write(&document));
+    for error in [timeline, record].into_iter().flatten().filter_map(Result::err) {
         text += &format!("error: {}\n", error_chain(&error));
         code = if code == 0 { exit_code::INTERNAL } else { code };
     }
     say(&text);
     code
+}
+
+/// Since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a record says when it was, and nothing follows from it"
+)]
+fn time_of_day() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn texts(words: &[Bytes]) -> Vec<String> {
+    words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
 /// One line for each node: its name, how many tasks, which.
@@ -112,6 +160,8 @@ fn refuse(error: &SetupError) -> u8 {
         | SetupError::RelativeAgent(_)
         | SetupError::Shell(_)
         | SetupError::Output(_)
+        | SetupError::OutputOption(_)
+        | SetupError::Files(_)
         | SetupError::Random(_) => None,
     };
     say(&format!("error: {}\n", error_chain(error)));

@@ -4,18 +4,20 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use agent::{Launcher, LinkChoice, PlanError, StartPlan};
+use agent::{Hosts, Launcher, LinkChoice, OutputFileError, OutputFiles, PlanError, StartPlan};
 use alloc::AllocError;
 use bytes::Bytes;
 use engine::HeadConfig;
 use model::{JobId, Placement, PlacementError, Rank, Tree};
-use wire::{JobSpec, SessionSpec};
+use wire::{IoSpec, JobSpec, SessionSpec};
 
 use crate::args::{LauncherName, LinkName, OnFailure, RunArgs, StdinTo};
 use crate::environment::{self, EnvError};
 use crate::memory::{self, Shortage};
 use crate::output_file::OutputError;
+use crate::output_spec::{OutputOptionError, output_spec};
 
 /// How long a start may be silent: a login with its scripts and a name service that times out once
 /// takes less.
@@ -57,6 +59,10 @@ pub(crate) enum SetupError {
     TooManyHere { agents: u64, shortage: Shortage },
     #[error(transparent)]
     Output(OutputError),
+    #[error(transparent)]
+    OutputOption(OutputOptionError),
+    #[error(transparent)]
+    Files(OutputFileError),
     #[error("draw random numbers")]
     Random(#[source] io::Error),
 }
@@ -152,7 +158,9 @@ fn agent_path(args: &RunArgs) -> Result<std::ffi::OsString, SetupError> {
 }
 
 fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
-    let dir = directory(args)?;
+    let base = current_directory()?;
+    let dir = args.wdir.as_ref().map_or(base.clone(), |dir| base.join(dir));
+    let output = output_spec(args, &base).map_err(SetupError::OutputOption)?;
     let tasks = layout.placement.map.len();
     let stdin = match args.stdin {
         StdinTo::Nobody => None,
@@ -167,23 +175,30 @@ fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
         map: layout.placement.map.clone(),
         kvsname: format!("convoke-{:016x}", random()?),
         universe_size: layout.universe_size,
-        stdin,
+        io: IoSpec { stdin, output, records: args.json.is_some() },
         stop_on_failure: args.on_failure == OnFailure::Stop,
         grace_ms: u32::try_from(args.grace.as_millis()).unwrap_or(u32::MAX),
     })
 }
 
+/// Makes the files of output that are written here, if any are.
+pub(crate) fn output_files(config: &HeadConfig) -> Result<Option<OutputFiles>, SetupError> {
+    let output = &config.job.io.output;
+    if output.local || (output.stdout.is_none() && output.stderr.is_none()) {
+        return Ok(None);
+    }
+    let hosts = Hosts::All(config.names.clone());
+    let files = OutputFiles::create(Arc::new(config.job.clone()), hosts);
+    files.map(Some).map_err(SetupError::Files)
+}
+
 /// As the user's shell shows it where that is true, since home directories are often links that
 /// exist on every node while what they point to does not.
-fn directory(args: &RunArgs) -> Result<PathBuf, SetupError> {
+fn current_directory() -> Result<PathBuf, SetupError> {
     let current = std::env::current_dir().map_err(SetupError::Dir)?;
     let shown = std::env::var_os("PWD").map(PathBuf::from).filter(|pwd| pwd.is_absolute());
     let same = |pwd: &PathBuf| std::fs::canonicalize(pwd).is_ok_and(|real| real == current);
-    let base = shown.filter(same).unwrap_or(current);
-    Ok(match &args.wdir {
-        Some(dir) => base.join(dir),
-        None => base,
-    })
+    Ok(shown.filter(same).unwrap_or(current))
 }
 
 fn bytes(text: &OsStr) -> Bytes {

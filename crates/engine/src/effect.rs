@@ -32,8 +32,14 @@ pub enum Effect {
     SetLinkTimeout(LinkId, Option<u32>),
     /// Send what is queued, then close the link. No `LinkDown` follows.
     Close(LinkId),
-    /// Look the job's program and directory up. [`crate::Input::Prepared`] follows.
-    Prepare(Arc<JobSpec>),
+    /// Look the job's program and directory up, and make its files where this node writes them.
+    /// [`crate::Input::Prepared`] follows.
+    Prepare {
+        /// The job.
+        job: Arc<JobSpec>,
+        /// This node's name, as the user wrote it.
+        host: String,
+    },
     /// Create a task. [`crate::Input::Spawned`] follows.
     Spawn(Spawn),
     /// Send a signal to the process groups of a job's tasks on this node.
@@ -76,6 +82,16 @@ pub enum Effect {
     },
     /// Head: write a piece of a task's output for the user. [`crate::Input::OutputWritten`] follows.
     WriteOutput {
+        /// The task.
+        rank: Rank,
+        /// Which stream.
+        stream: Stream,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// Write a piece of a task's output to its file, at once and behind all that was written before.
+    /// [`crate::Input::NotWritten`] follows only if that fails.
+    WriteFile {
         /// The task.
         rank: Rank,
         /// Which stream.

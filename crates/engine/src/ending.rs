@@ -58,6 +58,7 @@ impl Engine {
             return;
         }
         self.note_unfinished();
+        self.send_records();
         self.send_marks();
         let mut stats = core::mem::take(&mut self.stats);
         self.events.push_back(Event::Over);

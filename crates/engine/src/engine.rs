@@ -13,7 +13,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, IdSet, JobId, Signal, Time, Tree};
+use model::{AgentId, IdSet, JobId, Time, Tree};
 use proto::{Credit, Event, Silence, Ticker};
 use wire::{Hello, JobFault, JobSpec, MarkKind, Message, SessionSpec, Stats, Welcome};
 
@@ -40,6 +40,8 @@ pub struct Engine {
     /// Whether this member may send output up, and how much.
     pub(crate) credit: Credit,
     pub(crate) session: Option<Arc<SessionSpec>>,
+    /// The name of this node, as the user wrote it.
+    own_name: String,
     pub(crate) children: ChildTable,
     /// Children in the order in which they are to be started.
     pub(crate) waiting: VecDeque<AgentId>,
@@ -124,6 +126,7 @@ impl Engine {
             above,
             credit: Credit::default(),
             session: None,
+            own_name: String::new(),
             children: ChildTable::default(),
             waiting: VecDeque::new(),
             handout: None,
@@ -170,7 +173,9 @@ impl Engine {
                 self.on_task_output(rank, stream, data);
             }
             Input::TaskOutputEnd { job: _, rank, stream } => self.on_task_output_end(rank, stream),
-            Input::TaskExited { job: _, rank, status } => self.on_task_exited(rank, status),
+            Input::TaskExited { job: _, rank, status, usage } => {
+                self.on_task_exited(rank, status, usage);
+            }
             Input::TaskPmi { job: _, rank, data } => self.on_task_pmi(rank, &data),
             Input::TaskPmiClosed { job: _, rank } => self.on_task_pmi_closed(rank),
             Input::TaskInputWritten { job: _, rank: _, bytes } => self.on_task_input_written(bytes),
@@ -186,6 +191,7 @@ impl Engine {
                 self.send_output();
                 self.govern(Head::on_output_written);
             }
+            Input::NotWritten { errno, words } => self.on_not_written(errno, words),
             Input::OutputClosed(stream) => {
                 self.govern(|head, out| head.on_output_closed(stream, out))
             }
@@ -394,6 +400,7 @@ impl Engine {
         let timeout_ms = welcome.session.link_timeout_ms;
         self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
         self.marks = welcome.session.marks.then(|| Marks::new(self.now));
+        self.own_name = welcome.own_name;
         self.begin(welcome.tree, welcome.below, names, welcome.session);
         self.joining.missing.insert(self.id.0);
     }
@@ -446,6 +453,7 @@ impl Engine {
             | Message::Lost(_)
             | Message::Bye(_)
             | Message::Marks(_)
+            | Message::Records(..)
             | Message::Ping { .. }
             | Message::MoreWork(_) => self.abandon("its parent broke the protocol".to_string()),
         }
@@ -470,6 +478,7 @@ impl Engine {
             Message::Lost(loss) => self.on_loss(loss),
             Message::Bye(stats) => self.on_bye(agent, &stats),
             Message::Marks(marks) => self.on_marks(agent, marks),
+            Message::Records(_, records) => self.keep_records(records),
             Message::Ping { next_ms } => self.child_announced(agent, next_ms),
             Message::InputCredit(..) | Message::InputClosed(_) => self.up(message),
             Message::Hello(_)
@@ -530,40 +539,6 @@ impl Engine {
                 self.abandon(alloc::format!("no sign of life from its parent for {seconds} s"));
             }
             Above::Unwelcomed { .. } | Above::Parent { .. } => {}
-        }
-    }
-
-    /// Stops or goes on with the front end. A head that is stopped hears nothing and says nothing, so
-    /// neither it nor its children may take the other's silence for its end, nor its kernel's window
-    /// that stays full. All other agents run, and watch each other as ever.
-    fn suspend(&mut self, on: bool) {
-        match &mut self.above {
-            Above::Parent { parent: AgentId::HEAD, link, silence } => {
-                let link = *link;
-                if on {
-                    silence.on_suspended();
-                }
-                let timeout_ms = (!on).then(|| self.session().link_timeout_ms);
-                self.effects.push_back(Effect::SetLinkTimeout(link, timeout_ms));
-            }
-            Above::Head(head) => {
-                // Ours are the kernel's affair while we are stopped: it answers probes for us.
-                self.children.values_mut().for_each(|child| child.silence.on_suspended());
-                if on {
-                    head.on_stopped(self.now);
-                } else if let Some(pause) = head.on_going_on(self.now) {
-                    self.resume_starts(pause);
-                }
-            }
-            Above::Parent { .. } | Above::Unwelcomed { .. } => {}
-        }
-        if let Some(job) = &self.job {
-            let signal = if on { Signal::STOP } else { Signal::CONT };
-            let job = job.spec.job;
-            self.signal_tasks(job, signal);
-        }
-        if self.is_head() && on {
-            self.effects.push_back(Effect::SuspendSelf);
         }
     }
 
@@ -663,7 +638,8 @@ impl Engine {
         let children = self.children.values().filter(|child| !child.is_gone());
         let job = Job::new(Arc::clone(&spec), node, children.map(|child| child.agent));
         if job.has_tasks() {
-            self.effects.push_back(Effect::Prepare(spec));
+            let host = self.own_name.clone();
+            self.effects.push_back(Effect::Prepare { job: spec, host });
         } else if !self.is_head() {
             self.on_self_joined();
         }

@@ -13,6 +13,8 @@ pub const CANNOT_RUN: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 /// Nobody reads our output: what SIGPIPE would have given.
 pub const OUTPUT_CLOSED: u8 = 128 + 13;
+/// Output could not be written, for another reason than that nobody reads it.
+pub const NOT_WRITTEN: u8 = 249;
 /// A task broke the PMI protocol, or ended with status 0 between PMI's init and finalize.
 pub const PMI_BROKEN: u8 = 250;
 /// An agent that had joined was lost.
@@ -36,6 +38,7 @@ pub fn of_fault(fault: &JobFault) -> u8 {
             }
         }
         JobFault::Directory { .. } => CANNOT_RUN,
+        JobFault::Output { .. } => NOT_WRITTEN,
         JobFault::Task { status, .. } => status.code(),
         JobFault::Unfinalized { status, .. } => {
             status.map(|status| status.code()).filter(|code| *code != 0).unwrap_or(PMI_BROKEN)

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use model::{AgentId, IdSet, JobId, Rank, Signal, Time};
 use proto::Event;
 use wire::frame::DATA_BYTES_MAX;
-use wire::{AgentLoss, JobFault, JobSpec, Message, Output, StartCause, StartFailure, Stream};
+use wire::{AgentLoss, JobFault, JobSpec, Message, StartCause, StartFailure, Stream};
 
 use crate::child;
 use crate::engine::Orders;
@@ -102,7 +102,7 @@ impl Head {
             failed: IdSet::default(),
             state: State::Joining { deadline, told: false, condemned_at: None },
             job: config.job.job,
-            stdin: config.job.stdin,
+            stdin: config.job.io.stdin,
             stop_on_failure: config.job.stop_on_failure,
             grace: grace(&config.job),
             join,
@@ -143,7 +143,6 @@ impl Head {
                     orders.down.push(Message::Release { job, fence, payload });
                 }
             }
-            Message::Output(output) => self.on_output(output, orders),
             Message::InputCredit(_, bytes) if self.input_open => {
                 orders.effects.push_back(Effect::ReadInput(bytes));
             }
@@ -156,6 +155,7 @@ impl Head {
                 }
                 self.end(orders);
             }
+            Message::Records(_, records) => self.outcome.records.extend(records),
             Message::Lost(loss) => self.on_lost(loss, orders),
             // Members send nothing else up.
             Message::InputCredit(..)
@@ -165,6 +165,7 @@ impl Head {
             | Message::JoinDeadline
             | Message::Launch(_)
             | Message::Release { .. }
+            | Message::Output(_)
             | Message::OutputCredit(_)
             | Message::Input { .. }
             | Message::InputEnd(..)
@@ -265,6 +266,7 @@ impl Head {
             JobFault::Task { .. } | JobFault::Unfinalized { .. } => self.stop_on_failure,
             JobFault::Program { .. }
             | JobFault::Directory { .. }
+            | JobFault::Output { .. }
             | JobFault::Spawn { .. }
             | JobFault::Abort { .. }
             | JobFault::Pmi { .. } => true,
@@ -301,11 +303,6 @@ impl Head {
         self.timeout_at = None;
         self.kill_at = None;
         orders.down.push(Message::Shutdown);
-    }
-
-    fn on_output(&mut self, output: Output, orders: &mut Orders) {
-        let (rank, stream, data) = (output.rank, output.stream, output.into_bytes());
-        orders.effects.push_back(Effect::WriteOutput { rank, stream, data });
     }
 
     pub(crate) fn on_output_closed(&mut self, _stream: Stream, orders: &mut Orders) {

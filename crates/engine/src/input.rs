@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use bytes::Bytes;
-use model::{AgentId, ExitStatus, JobId, Rank, Signal};
+use model::{AgentId, ExitStatus, JobId, Rank, Signal, Usage};
 use wire::{JobFault, Message, ShellFailureKind, Stream};
 
 use crate::{LinkId, StartId};
@@ -122,6 +122,8 @@ pub enum Input {
         rank: Rank,
         /// How.
         status: ExitStatus,
+        /// What it used.
+        usage: Usage,
     },
     /// Bytes came from a task's PMI connection.
     TaskPmi {
@@ -169,6 +171,13 @@ pub enum Input {
     UserInputEnd,
     /// Head: so many bytes of output have been written.
     OutputWritten(u32),
+    /// A file of tasks' output, or the user's own, could not be written. Once is enough.
+    NotWritten {
+        /// The error number.
+        errno: i32,
+        /// Where to.
+        words: String,
+    },
     /// Head: nobody reads our output any more.
     OutputClosed(Stream),
     /// Head: the user sent a signal.

@@ -5,12 +5,11 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, Time};
+use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, Time, Usage};
 use proto::{Event, Fence, Grants, Lines};
 use wire::{JobFault, JobSpec, MarkKind, Message, Output, Stream};
 
@@ -18,8 +17,13 @@ use crate::engine::{Engine, Phase};
 use crate::{Effect, PMI_FD, Spawn};
 
 mod exchange;
+mod input;
+mod output;
+mod records;
 
 use exchange::Exchange;
+pub(crate) use input::INPUT_BYTES;
+use records::{Kept, Records};
 
 /// A job as one member knows it.
 #[derive(Debug)]
@@ -40,6 +44,7 @@ pub(crate) struct Job {
     children: BTreeSet<AgentId>,
     statuses: StatusRuns,
     sweep: Sweep,
+    records: Records,
     output: VecDeque<(Option<AgentId>, Output)>,
     reading: bool,
     /// When some task's unfinished line may be due.
@@ -61,6 +66,8 @@ struct Task {
     deserted_at: Option<Time>,
     /// Whether it broke the PMI protocol, which says all about its end.
     broke_pmi: bool,
+    /// What is kept of it, where a record is wanted.
+    kept: Option<Box<Kept>>,
 }
 
 #[derive(Debug, Default)]
@@ -92,12 +99,6 @@ const FAULTS_MAX: u32 = 16;
 /// A task that ends closes its PMI connection first; its status, which says more, may take so long.
 const EXIT_FOLLOWS_MAX: Duration = Duration::from_secs(1);
 
-/// Unfinished lines that one member holds, in bytes, before it gives them out as they are.
-const HELD_BYTES_MAX: usize = 4 << 20;
-
-/// Standard input that may be on its way to a task, in bytes.
-pub(crate) const INPUT_BYTES: u32 = 256 << 10;
-
 impl Job {
     pub(crate) fn new(
         spec: Arc<JobSpec>,
@@ -116,7 +117,7 @@ impl Job {
         info.process_mapping = spec.map.process_mapping();
         Job {
             tasks: ranks.iter().map(|rank| (*rank, Box::default())).collect(),
-            to_spawn: spawn_order(&ranks, spec.stdin),
+            to_spawn: spawn_order(&ranks, spec.io.stdin),
             spawning: 0,
             launched: false,
             pmi: pmi::Server::new(info),
@@ -127,6 +128,7 @@ impl Job {
             children,
             statuses: StatusRuns::default(),
             sweep: if ranks.is_empty() { Sweep::Done } else { Sweep::NotAsked },
+            records: Records::default(),
             output: VecDeque::new(),
             reading: true,
             flush_at: None,
@@ -152,14 +154,6 @@ impl Job {
         self.spawning == 0
             && self.tasks.values().all(|task| !task.spawned || task.ended.is_some())
             && (self.sweep == Sweep::Done || !self.launched)
-    }
-
-    fn resume_lines(&mut self, now: Time) {
-        for stream in self.tasks.values_mut().flat_map(|task| &mut task.streams) {
-            stream.lines.on_resumed(now);
-        }
-        let streams = self.tasks.values().flat_map(|task| &task.streams);
-        self.flush_at = streams.filter_map(|stream| stream.lines.flush_at()).min();
     }
 
     pub(crate) fn timeout(&self) -> Option<Time> {
@@ -234,7 +228,7 @@ impl Engine {
         while job.spawning < SPAWN_BATCH {
             let Some(rank) = job.to_spawn.pop_front() else { break };
             job.spawning += 1;
-            let stdin = job.spec.stdin == Some(rank);
+            let stdin = job.spec.io.stdin == Some(rank);
             let env = task_env(job, rank);
             let spawn = Spawn { job: Arc::clone(&job.spec), rank, env, stdin };
             self.effects.push_back(Effect::Spawn(spawn));
@@ -253,6 +247,10 @@ impl Engine {
             Ok(pid) => {
                 let Some(task) = job.tasks.get_mut(&rank) else { return };
                 task.spawned = true;
+                task.streams[Stream::Stderr as usize].ended = job.spec.io.output.merged;
+                if job.spec.io.records {
+                    task.keep(self.now, pid);
+                }
                 self.events.push_back(Event::TaskStarted { job: id, rank, pid });
                 if let Some(stopping) = &job.stopping {
                     let signal = stopping.kill_at.map_or(Signal::KILL, |_| Signal::TERM);
@@ -268,18 +266,19 @@ impl Engine {
         self.after_task_end();
     }
 
-    pub(crate) fn on_task_exited(&mut self, rank: Rank, status: ExitStatus) {
+    pub(crate) fn on_task_exited(&mut self, rank: Rank, status: ExitStatus, usage: Usage) {
         let Some(job) = &mut self.job else { return };
         let id = job.id();
         let Some(task) = job.tasks.get_mut(&rank).filter(|task| task.ended.is_none()) else {
             return;
         };
         task.ended = Some(status);
+        task.keep_end(self.now, usage);
         job.statuses.insert(rank, status);
         self.events.push_back(Event::TaskEnded { job: id, rank, status });
         let unfinalized = job.pmi.state(rank) == pmi::ClientState::Active && !task.broke_pmi;
         job.pmi.on_task_exit(rank);
-        if job.spec.stdin == Some(rank) {
+        if job.spec.io.stdin == Some(rank) {
             self.up(Message::InputClosed(id));
         }
         if status != ExitStatus::Exited(0) {
@@ -296,6 +295,9 @@ impl Engine {
         let Some(job) = &mut self.job else { return };
         if job.stopping.is_none() && job.faults_told < FAULTS_MAX {
             job.faults_told += 1;
+            if let Some(task) = fault.rank().and_then(|rank| job.tasks.get_mut(&rank)) {
+                task.keep_fault();
+            }
             let id = job.id();
             self.fault(id, fault);
         }
@@ -341,6 +343,7 @@ impl Engine {
             if !self.is_head() {
                 self.events.push_back(Event::JobDone(job));
             }
+            self.send_records();
             self.up(Message::Done { job, statuses });
         }
     }
@@ -377,146 +380,6 @@ impl Engine {
     pub(crate) fn kill_job(&mut self) {
         if self.job.as_ref().is_some_and(|job| !job.is_clean()) {
             self.stop_job(Duration::ZERO);
-        }
-    }
-
-    pub(crate) fn on_task_output(&mut self, rank: Rank, stream: Stream, data: Bytes) {
-        let now = self.now;
-        let Some(job) = &mut self.job else { return };
-        let Some(task) = job.tasks.get_mut(&rank) else { return };
-        let lines = &mut task.streams[stream as usize].lines;
-        let (id, queue) = (job.spec.job, &mut job.output);
-        lines.on_data(now, data, |offset, lead, data| {
-            queue.push_back((None, Output { job: id, rank, stream, offset, lead, data }));
-        });
-        job.flush_at = [job.flush_at, lines.flush_at()].into_iter().flatten().min();
-        if lines.held() > 0 && job.tasks.len() * 2 * proto::PIECE_BYTES_MAX > HELD_BYTES_MAX {
-            self.bound_held_lines();
-        }
-        self.send_output();
-    }
-
-    /// Gives unfinished lines out when too much is held.
-    fn bound_held_lines(&mut self) {
-        let Some(job) = &self.job else { return };
-        let streams = job.tasks.values().flat_map(|task| &task.streams);
-        if streams.map(|stream| stream.lines.held()).sum::<usize>() > HELD_BYTES_MAX {
-            self.flush_lines(|_| true);
-        }
-    }
-
-    fn flush_lines(&mut self, is_due: impl Fn(&Lines) -> bool) {
-        let Some(job) = &mut self.job else { return };
-        let id = job.spec.job;
-        for (rank, task) in &mut job.tasks {
-            for (stream, state) in
-                [Stream::Stdout, Stream::Stderr].into_iter().zip(&mut task.streams)
-            {
-                if is_due(&state.lines) {
-                    state.lines.flush(|offset, lead, data| {
-                        let output = Output { job: id, rank: *rank, stream, offset, lead, data };
-                        job.output.push_back((None, output));
-                    });
-                }
-            }
-        }
-        let streams = job.tasks.values().flat_map(|task| &task.streams);
-        job.flush_at = streams.filter_map(|stream| stream.lines.flush_at()).min();
-    }
-
-    pub(crate) fn on_task_output_end(&mut self, rank: Rank, stream: Stream) {
-        let Some(job) = &mut self.job else { return };
-        let Some(task) = job.tasks.get_mut(&rank) else { return };
-        let state = &mut task.streams[stream as usize];
-        state.ended = true;
-        let (id, queue) = (job.spec.job, &mut job.output);
-        state.lines.flush(|offset, lead, data| {
-            queue.push_back((None, Output { job: id, rank, stream, offset, lead, data }));
-        });
-        self.send_output();
-    }
-
-    pub(crate) fn on_child_output(&mut self, agent: AgentId, output: Output) {
-        if let Some(job) = &mut self.job {
-            job.output.push_back((Some(agent), output));
-            self.send_output();
-        }
-    }
-
-    /// Sends what the credit allows; reads on from the tasks only when nothing waits.
-    pub(crate) fn send_output(&mut self) {
-        while let Some(job) = &mut self.job
-            && self.credit.is_open()
-            && let Some((from, output)) = job.output.pop_front()
-        {
-            let bytes = output.len();
-            self.credit.on_sent(bytes);
-            self.up(Message::Output(output));
-            self.grant_output(from, bytes);
-        }
-        let Some(job) = &mut self.job else { return };
-        let reading = job.output.is_empty();
-        if reading != job.reading && job.has_tasks() {
-            job.reading = reading;
-            if reading {
-                job.resume_lines(self.now);
-            }
-            self.effects.push_back(Effect::ReadTasks(reading));
-        }
-    }
-
-    /// Lets a child send more, once what it sent is out of this member's hands.
-    fn grant_output(&mut self, from: Option<AgentId>, bytes: usize) {
-        let Some(child) = from.and_then(|agent| self.children.get_mut(&agent)) else { return };
-        if let (Some(grant), Some(link)) = (child.grants.on_passed(bytes), child.link) {
-            self.send(vec![link], Message::OutputCredit(grant));
-        }
-    }
-
-    pub(crate) fn on_user_input(&mut self, data: Bytes) {
-        self.govern(|head, orders| head.on_user_input(data, orders));
-    }
-
-    pub(crate) fn on_user_input_end(&mut self) {
-        self.govern(|head, orders| head.on_user_input_end(orders));
-    }
-
-    /// Handles a piece of standard input: for a task here, or for one below.
-    pub(crate) fn on_input(&mut self, job: JobId, rank: Rank, offset: u64, data: Bytes) {
-        let Some(own) = self.job.as_ref().filter(|own| own.id() == job) else { return };
-        if own.tasks.contains_key(&rank) {
-            self.effects.push_back(Effect::WriteTask { job, rank, data });
-        } else if let Some(link) = self.link_towards(rank) {
-            self.send(vec![link], Message::Input { job, rank, offset, data });
-        }
-    }
-
-    pub(crate) fn on_input_end(&mut self, job: JobId, rank: Rank) {
-        let Some(own) = self.job.as_ref().filter(|own| own.id() == job) else { return };
-        if own.tasks.contains_key(&rank) {
-            self.effects.push_back(Effect::CloseTaskInput { job, rank });
-        } else if let Some(link) = self.link_towards(rank) {
-            self.send(vec![link], Message::InputEnd(job, rank));
-        }
-    }
-
-    /// The link of the child that has this task below it, unless that child is being lost and has
-    /// missed orders that came before.
-    fn link_towards(&self, rank: Rank) -> Option<crate::LinkId> {
-        let agent = self.job.as_ref()?.spec.map.node_of(rank)?.agent();
-        let below = self.children.range(..=agent).next_back();
-        let owner =
-            |child: &&crate::child::Child| child.agent == agent || child.below.contains(agent.0);
-        let child = below.map(|(_, child)| child).filter(owner);
-        let child = child.or_else(|| self.children.values().find(owner));
-        child.filter(|child| child.is_up()).and_then(|child| child.link)
-    }
-
-    pub(crate) fn on_task_input_written(&mut self, bytes: u32) {
-        let Some(job) = &mut self.job else { return };
-        let id = job.id();
-        if let Some(grant) = job.input.on_passed(bytes as usize) {
-            self.up(Message::InputCredit(id, grant));
         }
     }
 

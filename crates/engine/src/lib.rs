@@ -21,6 +21,7 @@ mod job;
 mod joining;
 mod marks;
 mod set;
+mod suspension;
 
 pub mod exit_code;
 pub mod route;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use model::{IdSet, Signal, StatusRuns};
-use wire::{AgentLoss, JobFault, StartFailure, Stats};
+use wire::{AgentLoss, JobFault, StartFailure, Stats, TaskRecord};
 
 /// How a session ended, as the head saw it.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Outcome {
     pub faults: Vec<JobFault>,
     /// How the tasks ended, folded.
     pub statuses: StatusRuns,
+    /// What is known of each task that has ended, in no order, where it was asked for.
+    pub records: Vec<TaskRecord>,
     /// Whether the time limit ended it.
     pub timed_out: bool,
     /// Whether it ended because nobody reads its output.

@@ -16,9 +16,13 @@ pub mod hostfile;
 mod placement;
 mod task_map;
 
+mod file_pattern;
+
 mod status;
 mod status_runs;
+mod usage;
 
+pub use file_pattern::{FileOwner, FilePattern, FilePatternError};
 pub use host_list::{
     HOST_NAME_BYTES_MAX, HOSTS_MAX, HostList, HostListError, HostProblem, Node, SLOTS_MAX,
     fold_names,
@@ -32,3 +36,4 @@ pub use status_runs::{StatusRun, StatusRuns};
 pub use task_map::{TASKS_MAX, TaskMap, TaskMapError, TaskRun};
 pub use time::Time;
 pub use tree::{Tree, TreeError};
+pub use usage::Usage;

@@ -1,4 +1,5 @@
-//! Formats events and counts: the progress line, the spawn tree, the table of statistics.
+//! Formats events and counts: the progress line, the spawn tree, the table of statistics, the record of
+//! a job.
 //!
 //! It adds no facts: whatever is shown was told by the engine.
 
@@ -14,10 +15,13 @@ mod critical_path;
 mod page;
 mod timeline_file;
 
+mod job_record;
+
 mod names;
 mod seconds;
 
 pub use critical_path::{Wait, WaitKind, critical_path};
+pub use job_record::{RecordedJob, job_record};
 pub use names::agent_name;
 pub use progress::Progress;
 pub use seconds::seconds;

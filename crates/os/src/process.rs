@@ -61,11 +61,30 @@ impl fmt::Display for ExitStatus {
     }
 }
 
+/// What a process and those of its children that it waited for have used (getrusage(2)).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Usage {
+    /// Processor time in its own code.
+    pub user: Duration,
+    /// Processor time in the kernel.
+    pub system: Duration,
+    /// The most memory that it held at once, in KiB; no less than its starter did.
+    pub rss_max_kib: u64,
+    /// Page faults that needed no input.
+    pub minor_faults: u64,
+    /// Page faults that did.
+    pub major_faults: u64,
+    /// How often it waited for something.
+    pub voluntary_switches: u64,
+    /// How often its processor was taken away.
+    pub involuntary_switches: u64,
+}
+
 /// What a wait for any child found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reaped {
-    /// This child has ended, and its number is free again.
-    Ended(Pid, ExitStatus),
+    /// This child has ended, and its number is free again; what it used.
+    Ended(Pid, ExitStatus, Usage),
     /// There are children, and all of them run.
     Running,
     /// There are no children, and so no descendants of a sub-reaper.
@@ -110,11 +129,46 @@ pub fn try_wait_stopped(pidfd: impl AsFd) -> io::Result<Option<Signal>> {
 /// # Errors
 /// None is expected.
 pub fn reap_any() -> io::Result<Reaped> {
-    match wait_for(libc::P_ALL, 0, libc::WEXITED) {
-        Ok(Some((pid, State::Ended(status)))) => Ok(Reaped::Ended(pid, status)),
-        Ok(Some((_, State::Stopped(_))) | None) => Ok(Reaped::Running),
-        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(Reaped::NoChildren),
-        Err(error) => Err(error),
+    // SAFETY: zeroed is a valid rusage, and both pointers are valid.
+    let (pid, status, usage) = unsafe {
+        let (mut status, mut usage) = (0, std::mem::zeroed());
+        (libc::wait4(-1, &mut status, libc::WNOHANG, &mut usage), status, usage)
+    };
+    match pid {
+        0 => Ok(Reaped::Running),
+        -1 => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(Reaped::NoChildren),
+            error => Err(error),
+        },
+        pid => Ok(Reaped::Ended(pid, ended(status), Usage::of(&usage))),
+    }
+}
+
+/// The end that a status of `wait` tells.
+fn ended(status: i32) -> ExitStatus {
+    if libc::WIFEXITED(status) {
+        return ExitStatus::Exited((libc::WEXITSTATUS(status) & 0xff) as u8);
+    }
+    let (signal, core_dumped) = (Signal(libc::WTERMSIG(status)), libc::WCOREDUMP(status));
+    ExitStatus::Signaled { signal, core_dumped }
+}
+
+impl Usage {
+    fn of(usage: &libc::rusage) -> Usage {
+        // The kernel counts from zero up.
+        let time = |time: libc::timeval| {
+            Duration::from_secs(time.tv_sec.cast_unsigned())
+                + Duration::from_micros(time.tv_usec.cast_unsigned())
+        };
+        Usage {
+            user: time(usage.ru_utime),
+            system: time(usage.ru_stime),
+            rss_max_kib: usage.ru_maxrss.cast_unsigned(),
+            minor_faults: usage.ru_minflt.cast_unsigned(),
+            major_faults: usage.ru_majflt.cast_unsigned(),
+            voluntary_switches: usage.ru_nvcsw.cast_unsigned(),
+            involuntary_switches: usage.ru_nivcsw.cast_unsigned(),
+        }
     }
 }
 
@@ -237,7 +291,7 @@ pub fn kill_all_descendants(
 fn reap_all(on_reaped: &mut dyn FnMut(Pid, ExitStatus)) -> bool {
     loop {
         match reap_any() {
-            Ok(Reaped::Ended(pid, status)) => on_reaped(pid, status),
+            Ok(Reaped::Ended(pid, status, _)) => on_reaped(pid, status),
             Ok(Reaped::Running) | Err(_) => return true,
             Ok(Reaped::NoChildren) => return false,
         }

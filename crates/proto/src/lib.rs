@@ -7,10 +7,12 @@ mod credit;
 mod event;
 mod fence;
 mod heartbeat;
+mod last_lines;
 mod lines;
 
 pub use credit::{Credit, Grants};
 pub use event::Event;
 pub use fence::{Fence, FenceEffect, FenceError};
 pub use heartbeat::{Silence, Ticker};
+pub use last_lines::LastLines;
 pub use lines::{Lines, PIECE_BYTES_MAX, QUIET, READ_BYTES_BEST};

@@ -24,6 +24,8 @@ pub(crate) struct Checker {
     excused: BTreeMap<usize, u32>,
     /// Bytes of each stream that the head has written.
     written: BTreeMap<(Rank, usize), u64>,
+    /// Bytes of each stream that were written to files.
+    filed: BTreeMap<(Rank, usize), u64>,
     hash: Hash,
 }
 
@@ -89,6 +91,25 @@ impl Checker {
         self.report.output_bytes += data.len() as u64;
         if let Some(at) = wrong {
             self.violate(format!("{stream:?} of rank {rank}: wrong byte at offset {at}"));
+        }
+    }
+
+    /// The same in files.
+    pub(crate) fn on_file(&mut self, rank: Rank, stream: Stream, data: &Bytes) {
+        let filed = self.filed.entry((rank, stream_index(stream))).or_default();
+        let wrong = pattern::first_wrong(stream_key(rank, stream), *filed, data);
+        *filed += data.len() as u64;
+        self.report.file_bytes += data.len() as u64;
+        if let Some(at) = wrong {
+            self.violate(format!("file of {stream:?} of rank {rank}: wrong byte at offset {at}"));
+        }
+    }
+
+    /// No output is lost: its files hold all of what the task wrote.
+    pub(crate) fn on_file_total(&mut self, rank: Rank, stream: Stream, total: u64) {
+        let filed = self.filed.get(&(rank, stream_index(stream))).copied().unwrap_or(0);
+        if filed != total {
+            self.violate(format!("file of {stream:?} of rank {rank}: {filed} of {total} bytes"));
         }
     }
 

@@ -139,6 +139,7 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Shutdown
         | Message::Bye(_)
         | Message::Marks(_)
+        | Message::Records(..)
         | Message::Ping { .. }
         | Message::Suspend(_)
         | Message::MoreWork(_) => 0,
@@ -176,6 +177,7 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::MoreWork(_) => "MoreWork",
         Message::Work(_) => "Work",
         Message::Marks(_) => "Marks",
+        Message::Records(..) => "Records",
     }
 }
 

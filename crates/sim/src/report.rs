@@ -40,6 +40,8 @@ pub struct Report {
     pub unwritten_max: u64,
     /// Output bytes that the head wrote.
     pub output_bytes: u64,
+    /// Output bytes that were written to files, at the head and on nodes.
+    pub file_bytes: u64,
     /// Bytes of the user's input that a task read.
     pub input_bytes: u64,
     /// Things that happened.

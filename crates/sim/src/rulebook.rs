@@ -225,6 +225,7 @@ impl Rulebook {
                 if *errno == NO_SUCH_FILE { NOT_FOUND } else { CANNOT_RUN }
             }
             JobFault::Directory { .. } => CANNOT_RUN,
+            JobFault::Output { .. } => NOT_WRITTEN,
             JobFault::Task { status, .. } => status_of(*status),
             JobFault::Unfinalized { status, .. } => match status.map(status_of) {
                 None | Some(0) => PMI_BROKEN,
@@ -275,6 +276,7 @@ const TIMED_OUT: u8 = 124;
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
 const OUTPUT_CLOSED: u8 = 141;
+const NOT_WRITTEN: u8 = 249;
 const PMI_BROKEN: u8 = 250;
 const AGENT_LOST: u8 = 251;
 const NOT_STARTED: u8 = 252;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{HOST_SILENT_MAX, HeadConfig};
-use model::{AgentId, IdSet, JobId, Rank, Signal, TaskMap, Tree};
-use wire::{JobSpec, SessionSpec};
+use model::{AgentId, FilePattern, IdSet, JobId, Rank, Signal, TaskMap, Tree};
+use wire::{IoSpec, JobSpec, OutputSpec, SessionSpec};
 
 use crate::calibration::Calibration;
 use crate::distribution::Distribution;
@@ -39,6 +39,11 @@ pub struct Session {
     pub(crate) goes_on: bool,
     /// Every message is encoded and decoded on its way.
     pub(crate) encodes: bool,
+    /// The head is told of every task what it used and, if it failed, what it said last.
+    records: bool,
+    /// Where output goes, and how much the disks of some agents take.
+    pub(crate) output: OutputSpec,
+    pub(crate) disks: BTreeMap<AgentId, u64>,
     /// The session's end at the latest, whatever happens.
     pub(crate) time_max: Duration,
     /// After its parent or the head is gone, an agent is gone within this time.
@@ -88,6 +93,9 @@ impl Session {
             input_bytes: 0,
             reader: Rank(0),
             encodes: false,
+            records: false,
+            output: OutputSpec::default(),
+            disks: BTreeMap::new(),
             time_max: Duration::from_secs(600),
             orphan_time_max: Duration::from_secs(2),
             tells_started: false,
@@ -241,6 +249,28 @@ impl Session {
     #[must_use]
     pub fn encoded(self) -> Session {
         Session { encodes: true, ..self }
+    }
+
+    /// The head is to have a record of each task.
+    #[must_use]
+    pub fn records(self) -> Session {
+        Session { records: true, ..self }
+    }
+
+    /// Both outputs go to files of their own, on the tasks' nodes (`local`) or at the head, and to the user,
+    /// too (`tee`).
+    #[must_use]
+    pub fn files(self, local: bool, tee: bool) -> Session {
+        let file = |name: &str| Some(FilePattern::new(name).expect("a pattern"));
+        let (stdout, stderr) = (file("/out/%r.out"), file("/out/%r.err"));
+        Session { output: OutputSpec { stdout, stderr, local, tee, merged: false }, ..self }
+    }
+
+    /// The disk of this agent (0: the head) takes so many bytes of output.
+    #[must_use]
+    pub fn disk(mut self, agent: AgentId, bytes: u64) -> Session {
+        self.disks.insert(agent, bytes);
+        self
     }
 
     /// Tasks that fail do not end the others.
@@ -474,7 +504,8 @@ impl Session {
     /// Whether nothing is to make the job fail once all have joined.
     pub(crate) fn tasks_work(&self) -> bool {
         let has_errors = !(self.missing_programs.is_empty() && self.failing_spawns.is_empty());
-        self.scripts.is_empty() && self.timeout.is_none() && !has_errors
+        let has_room = self.disks.is_empty();
+        self.scripts.is_empty() && self.timeout.is_none() && !has_errors && has_room
     }
 
     /// The gap of starts on this agent's host, where it was set apart.
@@ -528,10 +559,15 @@ impl Session {
             map: self.task_map(),
             kvsname: "kvs_0".into(),
             universe_size: None,
-            stdin: (self.input_bytes > 0).then_some(self.reader),
+            io: self.io(),
             stop_on_failure: !self.goes_on,
             grace_ms: u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX),
         }
+    }
+
+    fn io(&self) -> IoSpec {
+        let stdin = (self.input_bytes > 0).then_some(self.reader);
+        IoSpec { stdin, output: self.output.clone(), records: self.records }
     }
 
     fn task_map(&self) -> TaskMap {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{ExitStatus, Rank, Signal, Time};
+use model::{ExitStatus, Rank, Signal, Time, Usage};
 use wire::Stream;
 
 use crate::script::Step;
@@ -150,6 +150,13 @@ impl Task {
     /// Whether a process of it, or one that it left behind, lives.
     pub(crate) fn is_anything_left(&self) -> bool {
         self.is_running() || self.strays > 0
+    }
+
+    /// What it has used: of the processor what its steps took, and memory by its rank.
+    pub(crate) fn usage(&self) -> Usage {
+        let user_us = u64::try_from(STEP_TIME.as_micros()).unwrap_or(u64::MAX) * self.at as u64;
+        let rss_max_kib = 1_000 + u64::from(self.rank.0);
+        Usage { user_us, rss_max_kib, ..Usage::default() }
     }
 
     /// Takes what came over PMI.

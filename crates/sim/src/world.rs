@@ -23,6 +23,7 @@ mod shells;
 mod state;
 mod tasks;
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -86,6 +87,8 @@ pub(crate) struct World<'a> {
     reader_free_at: Time,
     unwritten: u64,
     closed_outputs: [bool; 2],
+    /// What each agent has written to files.
+    filed: BTreeMap<AgentId, u64>,
     /// The user's input that the head has read, and how much more it wants.
     input_given: u64,
     input_wanted: u64,
@@ -216,6 +219,7 @@ impl World<'_> {
             reader_free_at: Time::ZERO,
             unwritten: 0,
             closed_outputs: [false; 2],
+            filed: BTreeMap::new(),
             input_given: 0,
             input_wanted: 0,
             input_is_ended: false,

@@ -76,6 +76,7 @@ impl Class {
             | Message::InputEnd(..)
             | Message::Done { .. }
             | Message::Marks(_)
+            | Message::Records(..)
             | Message::Bye(_) => Class::Data,
             Message::Hello(_)
             | Message::Welcome(_)

@@ -10,7 +10,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree};
+use model::{
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 /// One message on a link.
@@ -109,6 +111,9 @@ pub enum Message {
     /// Up, before [`Message::Bye`] and only when [`SessionSpec::marks`] asks for it: when what
     /// happened to agents of this subtree.
     Marks(Vec<Mark>),
+    /// Up, before [`Message::Done`] and only when [`IoSpec::records`] asks for it: what is known of
+    /// tasks that have ended.
+    Records(JobId, Vec<TaskRecord>),
 }
 
 /// Agents that a child is to start beyond those that it was welcomed with.
@@ -226,12 +231,75 @@ pub struct JobSpec {
     pub kvsname: String,
     /// The slots of the allocation, if the user wants them told as the universe size.
     pub universe_size: Option<u32>,
-    /// The task that reads standard input; the others read end-of-file.
-    pub stdin: Option<Rank>,
+    /// What becomes of the tasks' streams, and what is kept of each task.
+    pub io: IoSpec,
     /// Whether a task that fails ends the others.
     pub stop_on_failure: bool,
     /// Milliseconds between SIGTERM and SIGKILL.
     pub grace_ms: u32,
+}
+
+/// What becomes of the streams of a job's tasks, and what is kept of each task.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct IoSpec {
+    /// The task that reads standard input; the others read end-of-file.
+    pub stdin: Option<Rank>,
+    /// Where output goes.
+    pub output: OutputSpec,
+    /// Whether a record of each task is wanted, [`Message::Records`].
+    pub records: bool,
+}
+
+/// Where the output of tasks goes.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct OutputSpec {
+    /// The files that standard output goes to, absolute; absent: it goes to the user.
+    pub stdout: Option<FilePattern>,
+    /// The same of standard error.
+    pub stderr: Option<FilePattern>,
+    /// Whether each node writes the files of its own tasks, and the head none.
+    pub local: bool,
+    /// Whether the user gets what goes to files, too.
+    pub tee: bool,
+    /// Whether tasks write standard error where they write standard output.
+    pub merged: bool,
+}
+
+impl OutputSpec {
+    /// The files of a stream, if it goes to files.
+    pub fn file(&self, stream: Stream) -> Option<&FilePattern> {
+        match stream {
+            Stream::Stdout => self.stdout.as_ref(),
+            Stream::Stderr => self.stderr.as_ref(),
+        }
+    }
+
+    /// Whether the user gets a stream.
+    pub fn goes_to_user(&self, stream: Stream) -> bool {
+        self.tee || self.file(stream).is_none()
+    }
+
+    /// Whether the task's own node writes a stream to files.
+    pub fn is_written_there(&self, stream: Stream) -> bool {
+        self.local && self.file(stream).is_some()
+    }
+}
+
+/// What is known of a task that has ended.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// The task.
+    pub rank: Rank,
+    /// Its process number on its node.
+    pub pid: u32,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Microseconds from its creation to its end.
+    pub wall_us: u64,
+    /// What it used.
+    pub usage: Usage,
+    /// Of one that failed: the last lines that it wrote to standard error.
+    pub last_words: Bytes,
 }
 
 /// Why an agent did not join.
@@ -312,6 +380,15 @@ pub enum JobFault {
         /// The directory.
         words: String,
     },
+    /// Output could not be written.
+    Output {
+        /// Who was to write it: the head, or the agent of the tasks' node.
+        agent: AgentId,
+        /// The error number.
+        errno: i32,
+        /// Where to.
+        words: String,
+    },
     /// A task could not be created.
     Spawn {
         /// The task.
@@ -351,6 +428,20 @@ pub enum JobFault {
         /// What was wrong.
         words: String,
     },
+}
+
+impl JobFault {
+    /// The task whose fault it is, if it is one's.
+    pub fn rank(&self) -> Option<Rank> {
+        match self {
+            JobFault::Spawn { rank, .. }
+            | JobFault::Task { rank, .. }
+            | JobFault::Unfinalized { rank, .. }
+            | JobFault::Abort { rank, .. }
+            | JobFault::Pmi { rank, .. } => Some(*rank),
+            JobFault::Program { .. } | JobFault::Directory { .. } | JobFault::Output { .. } => None,
+        }
+    }
 }
 
 /// Which stream of a task.

@@ -72,6 +72,9 @@ impl Engine {
                 }
                 pmi::Effect::Abort { rank, code, message } => {
                     let message = message.as_str().to_string();
+                    if let Some(task) = job.tasks.get_mut(&rank) {
+                        task.keep_fault();
+                    }
                     self.fault(id, JobFault::Abort { rank, code, message });
                 }
                 pmi::Effect::Violation { rank, error } => {

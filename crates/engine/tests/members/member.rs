@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{AgentConfig, Effect, Engine, HeadConfig, Input, LinkId, Outcome, Start, StartId};
-use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, TaskMap, Time, Tree};
-use wire::{Hello, JobSpec, Message, SessionSpec, ShellFailureKind, Stream, Welcome};
+use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, TaskMap, Time, Tree, Usage};
+use wire::{Hello, IoSpec, JobSpec, Message, SessionSpec, ShellFailureKind, Stream, Welcome};
 
 pub(crate) const JOB: JobId = JobId(0);
 pub(crate) const PARENT: LinkId = LinkId(1000);
@@ -87,7 +87,8 @@ impl Member {
     }
 
     pub(crate) fn exits(&mut self, rank: u32, status: ExitStatus) {
-        self.input(Input::TaskExited { job: JOB, rank: Rank(rank), status });
+        let usage = Usage::default();
+        self.input(Input::TaskExited { job: JOB, rank: Rank(rank), status, usage });
     }
 
     pub(crate) fn writes(&mut self, rank: u32, data: &'static [u8]) {
@@ -211,7 +212,7 @@ pub(crate) fn job(nodes: u32, tasks: u32) -> JobSpec {
         map,
         kvsname: "kvs_1".into(),
         universe_size: None,
-        stdin: None,
+        io: IoSpec::default(),
         stop_on_failure: true,
         grace_ms: 2000,
     }

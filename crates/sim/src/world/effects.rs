@@ -30,7 +30,7 @@ impl World<'_> {
             Effect::Send { links, message } => self.send(id, &links, &message),
             Effect::SetLinkTimeout(link, ms) => self.set_link_timeout(id, link, ms),
             Effect::Close(link) => self.close_link(id, link),
-            Effect::Prepare(job) => self.prepare(id, job.job),
+            Effect::Prepare { job, host: _ } => self.prepare(id, job.job),
             Effect::Spawn(spawn) => self.spawn(id, &spawn),
             Effect::SignalTasks { job: _, signal } => self.signal_tasks(id, signal),
             Effect::Sweep(job) => self.sweep(id, job),
@@ -39,6 +39,7 @@ impl World<'_> {
             Effect::CloseTaskInput { job: _, rank } => self.close_task_input(id, rank),
             Effect::PmiSend { job: _, rank, data } => self.pmi_send(id, rank, &data),
             Effect::WriteOutput { rank, stream, data } => self.write_output(rank, stream, &data),
+            Effect::WriteFile { rank, stream, data } => self.write_file(id, rank, stream, &data),
             Effect::ReadInput(bytes) => self.want_input(bytes),
             Effect::StopInput => self.input_wanted = 0,
             Effect::SuspendSelf => self.suspend(id),
@@ -150,6 +151,24 @@ impl World<'_> {
         self.reader_free_at = begin + transfer_time(len, self.session.costs.reader);
         let bytes = u32::try_from(len).unwrap_or(u32::MAX);
         self.queue.push(self.reader_free_at + super::LOCAL_TIME, Happening::OutputRead(bytes));
+    }
+
+    /// Writes at once, as far as there is room on the disk.
+    fn write_file(&mut self, id: ProcessId, rank: Rank, stream: Stream, data: &bytes::Bytes) {
+        let agent = self.processes[id.0].agent;
+        let may =
+            if self.session.output.local { agent != AgentId::HEAD } else { agent == AgentId::HEAD };
+        if !may {
+            self.checker.violate(format!("agent {agent} writes a file of rank {rank}"));
+        }
+        let filed = self.filed.entry(agent).or_default();
+        *filed += data.len() as u64;
+        if self.session.disks.get(&agent).is_some_and(|room| *filed > *room) {
+            const ENOSPC: i32 = 28;
+            let words = "`/out`".into();
+            return self.tell_soon(id, Input::NotWritten { errno: ENOSPC, words });
+        }
+        self.checker.on_file(rank, stream, data);
     }
 
     pub(super) fn output_read(&mut self, bytes: u32) {

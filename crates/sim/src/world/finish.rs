@@ -84,7 +84,8 @@ impl World<'_> {
         if self.session.faults.is_empty() && self.session.starts_work() && !is_head_last {
             self.checker.violate("the head ended before its agents".into());
         }
-        if is_closed || !matches!(self.processes[0].end, Some(End::Exit(_))) {
+        let is_full = !self.session.disks.is_empty();
+        if is_closed || is_full || !matches!(self.processes[0].end, Some(End::Exit(_))) {
             return;
         }
         let incomplete = &self.processes[0].engine.outcome().incomplete;
@@ -92,7 +93,13 @@ impl World<'_> {
         let whole = self.processes.iter().filter(is_whole);
         for (&rank, task) in whole.flat_map(|process| &process.tasks) {
             for stream in [Stream::Stdout, Stream::Stderr] {
-                self.checker.on_stream_total(rank, stream, task.written(stream));
+                let output = &self.session.output;
+                if output.goes_to_user(stream) {
+                    self.checker.on_stream_total(rank, stream, task.written(stream));
+                }
+                if output.file(stream).is_some() {
+                    self.checker.on_file_total(rank, stream, task.written(stream));
+                }
             }
             self.checker.report.input_bytes += task.input.read;
         }

@@ -77,12 +77,13 @@ impl World<'_> {
         }
         task.ended = Some(status);
         task.waits_for = Wait::End;
+        let usage = task.usage();
         self.checker.refer(|reference| reference.end(rank, status));
         if status == ExitStatus::Exited(0) || self.session.goes_on {
             self.checker.excuse_from_fences(task.fences);
         }
         log!(self, "rank {rank} ends: {status:?}");
-        self.tell_soon(id, Input::TaskExited { job: JOB, rank, status });
+        self.tell_soon(id, Input::TaskExited { job: JOB, rank, status, usage });
         self.see_ends(id, rank);
     }
 

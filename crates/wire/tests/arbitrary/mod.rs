@@ -3,13 +3,17 @@
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Route, Signal, StatusRuns, TaskMap, Tree};
+use model::{
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, Route, Signal, StatusRuns, TaskMap, Tree,
+    Usage,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
-    AgentLoss, Hello, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output, SessionSpec,
-    ShellFailureKind, StartCause, StartFailure, Stats, Stream, Welcome, Work,
+    AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
+    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
+    Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -74,6 +78,7 @@ fn end_message() -> impl Strategy<Value = Message> {
         (id_set(), words())
             .prop_map(|(below, names)| Message::Work(Box::new(Work { below, names }))),
         vec(mark(), 0..5).prop_map(Message::Marks),
+        (job(), vec(task_record(), 0..5)).prop_map(|(job, all)| Message::Records(job, all)),
     ]
 }
 
@@ -85,6 +90,25 @@ fn mark() -> impl Strategy<Value = Mark> {
         kind,
         at_us,
     })
+}
+
+fn task_record() -> impl Strategy<Value = TaskRecord> {
+    (rank(), number(), status(), any::<u64>(), any::<[u64; 7]>(), blob()).prop_map(
+        |(rank, pid, status, wall_us, numbers, last_words)| {
+            let [user_us, system_us, rss_max_kib, minor_faults, major_faults, voluntary, other] =
+                numbers;
+            let usage = Usage {
+                user_us,
+                system_us,
+                rss_max_kib,
+                minor_faults,
+                major_faults,
+                voluntary_switches: voluntary,
+                involuntary_switches: other,
+            };
+            TaskRecord { rank, pid, status, wall_us, usage, last_words }
+        },
+    )
 }
 
 fn output() -> impl Strategy<Value = Output> {
@@ -131,23 +155,31 @@ fn session_spec() -> impl Strategy<Value = SessionSpec> {
 
 fn job_spec() -> impl Strategy<Value = JobSpec> {
     let texts = (vec(blob(), 0..5), vec(blob(), 0..5), blob(), words());
-    let options = (option::of(number()), option::of(rank()), any::<bool>(), number());
+    let options = (option::of(number()), io_spec(), any::<bool>(), number());
     (job(), texts, vec(0_u32..5, 0..5), options).prop_map(|(job, texts, counts, options)| {
         let (argv, env, dir, kvsname) = texts;
-        let (universe_size, stdin, stop_on_failure, grace_ms) = options;
+        let (universe_size, io, stop_on_failure, grace_ms) = options;
         let map = TaskMap::from_counts(counts).unwrap();
-        JobSpec {
-            job,
-            argv,
-            env,
-            dir,
-            map,
-            kvsname,
-            universe_size,
-            stdin,
-            stop_on_failure,
-            grace_ms,
-        }
+        JobSpec { job, argv, env, dir, map, kvsname, universe_size, io, stop_on_failure, grace_ms }
+    })
+}
+
+fn io_spec() -> impl Strategy<Value = IoSpec> {
+    (option::of(rank()), output_spec(), any::<bool>()).prop_map(|(stdin, output, records)| IoSpec {
+        stdin,
+        output,
+        records,
+    })
+}
+
+fn output_spec() -> impl Strategy<Value = OutputSpec> {
+    let file = || {
+        option::of(
+            "/[a-z]{0,9}(%[0-9]{0,2}[rn]|%h)?".prop_map(|text| FilePattern::new(text).unwrap()),
+        )
+    };
+    (file(), file(), any::<[bool; 3]>()).prop_map(|(stdout, stderr, [local, tee, merged])| {
+        OutputSpec { stdout, stderr, local, tee, merged }
     })
 }
 

@@ -3,10 +3,13 @@
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, ExitStatus, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree};
+use model::{
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree, Usage,
+};
 use wire::{
-    AgentLoss, Hello, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output, SessionSpec,
-    ShellFailureKind, StartCause, StartFailure, Stats, Stream, Welcome, Work,
+    AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
+    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
+    Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -41,6 +44,7 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::MoreWork(3),
         Message::Work(Box::new(work())),
         Message::Marks(marks()),
+        Message::Records(JOB, vec![task_record()]),
     ]
 }
 
@@ -82,6 +86,7 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::MoreWork(_) => "more_work",
         Message::Work(_) => "work",
         Message::Marks(_) => "marks",
+        Message::Records(..) => "records",
     }
 }
 
@@ -121,10 +126,16 @@ fn job_spec() -> JobSpec {
         map: TaskMap::from_counts([2, 2, 3]).unwrap(),
         kvsname: "kvs_1".into(),
         universe_size: Some(8),
-        stdin: Some(Rank(0)),
+        io: IoSpec { stdin: Some(Rank(0)), output: output_spec(), records: true },
         stop_on_failure: true,
         grace_ms: 2_000,
     }
+}
+
+fn output_spec() -> OutputSpec {
+    let file = |name: &str| Some(FilePattern::new(name).unwrap());
+    let (stdout, stderr) = (file("/out/%0r.out"), file("/out/%0r.err"));
+    OutputSpec { stdout, stderr, local: true, tee: true, merged: false }
 }
 
 fn start_failure() -> StartFailure {
@@ -175,6 +186,25 @@ fn marks() -> Vec<Mark> {
         Mark { agent, by, kind: MarkKind::Started, at_us: 250 },
         Mark { agent, by: agent, kind: MarkKind::TasksEnded, at_us: 1 << 33 },
     ]
+}
+
+fn task_record() -> TaskRecord {
+    TaskRecord {
+        rank: Rank(6),
+        pid: 4712,
+        status: ExitStatus::Signaled { signal: Signal(11), core: true },
+        wall_us: 1_028_000,
+        usage: Usage {
+            user_us: 900_000,
+            system_us: 30_000,
+            rss_max_kib: 40_960,
+            minor_faults: 1_200,
+            major_faults: 3,
+            voluntary_switches: 17,
+            involuntary_switches: 5,
+        },
+        last_words: Bytes::from_static(b"ring: no neighbour\n"),
+    }
 }
 
 fn stats() -> Stats {

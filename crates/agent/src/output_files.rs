@@ -1,0 +1,264 @@
+//! Files that tasks' output goes to: a file for each task, or fewer.
+//!
+//! They are made, and emptied, before anything runs, as a shell does it for `> file`: a directory that
+//! cannot be written is told of before the first task, and nothing of an older run is left under a
+//! task that writes nothing. However many there are, few are open at once; those that were written
+//! longest ago are closed first, and opened again to append.
+//!
+//! A write waits for the file system, and everything else waits for it: what a slow disk does not take
+//! stays with the tasks. Regular files do not make us wait long enough to matter.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{AgentId, FileOwner, FilePattern, NodeId, Rank};
+use wire::{JobSpec, Stream};
+
+/// How many are open at once.
+const OPEN_MAX: usize = 64;
+
+/// The files of a job's tasks, or of those of one node.
+#[derive(Debug)]
+pub struct OutputFiles {
+    job: Arc<JobSpec>,
+    hosts: Hosts,
+    open: BTreeMap<PathBuf, OpenFile>,
+    /// Counts writes, to know which file was written longest ago.
+    writes: u64,
+    /// Set after a write that failed: the job ends, and what comes until then is dropped.
+    has_failed: bool,
+}
+
+/// The names of hosts.
+#[derive(Debug)]
+pub enum Hosts {
+    /// Of all nodes, in order.
+    All(Vec<String>),
+    /// Of the only node whose tasks are written.
+    Own(NodeId, String),
+}
+
+/// A file that cannot be made or written.
+#[derive(Debug, thiserror::Error)]
+#[error("write `{}`", path.display())]
+pub struct OutputFileError {
+    /// Which.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+impl OutputFileError {
+    /// The error number, and where to.
+    pub(crate) fn into_parts(self) -> (i32, String) {
+        let errno = self.source.raw_os_error().unwrap_or_default();
+        (errno, format!("`{}`", self.path.display()))
+    }
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    file: File,
+    /// The number of its last write.
+    written: u64,
+}
+
+impl OutputFiles {
+    /// Makes and empties the files of all tasks on `hosts`, and the directories that they are in.
+    ///
+    /// # Errors
+    /// The first file that cannot be made.
+    pub fn create(job: Arc<JobSpec>, hosts: Hosts) -> Result<OutputFiles, OutputFileError> {
+        let open = BTreeMap::new();
+        let files = OutputFiles { job, hosts, open, writes: 0, has_failed: false };
+        let mut last = PathBuf::new();
+        for rank in files.ranks() {
+            for stream in [Stream::Stdout, Stream::Stderr] {
+                let path = files.path(rank, stream).filter(|path| *path != last);
+                if let Some(path) = path {
+                    files
+                        .empty(&path)
+                        .map_err(|source| OutputFileError { path: path.clone(), source })?;
+                    last = path;
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// The files of the tasks on an agent's own node, if they are written there.
+    pub(crate) fn on_node(
+        agent: AgentId,
+        job: &Arc<JobSpec>,
+        host: String,
+    ) -> Result<Option<OutputFiles>, OutputFileError> {
+        let node = agent.node().filter(|_| job.io.output.local);
+        let files = node.map(|node| OutputFiles::create(Arc::clone(job), Hosts::Own(node, host)));
+        files.transpose()
+    }
+
+    /// Writes a piece behind all that its file has.
+    ///
+    /// # Errors
+    /// Once: after that, all is dropped.
+    pub(crate) fn write(
+        &mut self,
+        rank: Rank,
+        stream: Stream,
+        data: &[u8],
+    ) -> Result<(), OutputFileError> {
+        let Some(path) = self.path(rank, stream).filter(|_| !self.has_failed) else {
+            return Ok(());
+        };
+        let written = self.file(&path).and_then(|file| file.write_all(data));
+        written.map_err(|source| {
+            self.has_failed = true;
+            OutputFileError { path, source }
+        })
+    }
+
+    fn ranks(&self) -> Box<dyn Iterator<Item = Rank>> {
+        let map = &self.job.map;
+        match &self.hosts {
+            Hosts::All(_) => Box::new((0..map.len()).map(Rank)),
+            Hosts::Own(node, _) => {
+                let ranks: Vec<u32> = map.ranks_on(*node).iter().collect();
+                Box::new(ranks.into_iter().map(Rank))
+            }
+        }
+    }
+
+    fn path(&self, rank: Rank, stream: Stream) -> Option<PathBuf> {
+        let pattern = self.pattern(stream)?;
+        let map = &self.job.map;
+        let node = map.node_of(rank)?;
+        let host = match &self.hosts {
+            Hosts::All(names) => names.get(node.0 as usize).map_or("", String::as_str),
+            Hosts::Own(_, name) => name,
+        };
+        let (n_tasks, n_nodes) = (map.len(), map.node_count());
+        let name = pattern.expand(&FileOwner { rank, n_tasks, node, n_nodes, host });
+        Some(OsString::from_vec(name).into())
+    }
+
+    fn pattern(&self, stream: Stream) -> Option<&FilePattern> {
+        self.job.io.output.file(stream)
+    }
+
+    fn empty(&self, path: &Path) -> io::Result<()> {
+        let make = || OpenOptions::new().write(true).create(true).truncate(true).open(path);
+        match make() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                std::fs::create_dir_all(path.parent().unwrap_or(path))?;
+                make().map(drop)
+            }
+            made => made.map(drop),
+        }
+    }
+
+    fn file(&mut self, path: &Path) -> io::Result<&mut File> {
+        self.writes += 1;
+        if !self.open.contains_key(path) {
+            if self.open.len() >= OPEN_MAX {
+                self.close_oldest();
+            }
+            let file = OpenOptions::new().append(true).create(true).open(path)?;
+            self.open.insert(path.to_owned(), OpenFile { file, written: 0 });
+        }
+        let open = self.open.get_mut(path).ok_or(io::ErrorKind::NotFound)?;
+        open.written = self.writes;
+        Ok(&mut open.file)
+    }
+
+    fn close_oldest(&mut self) {
+        let oldest = self.open.iter().min_by_key(|(_, open)| open.written);
+        if let Some(path) = oldest.map(|(path, _)| path.clone()) {
+            self.open.remove(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use bytes::Bytes;
+    use model::{JobId, TaskMap};
+    use wire::{IoSpec, OutputSpec};
+
+    use super::*;
+
+    fn job(tasks: u32, stdout: &Path) -> Arc<JobSpec> {
+        let stdout = stdout.as_os_str().as_encoded_bytes();
+        let stdout = Some(FilePattern::new(stdout).unwrap());
+        let output = OutputSpec { stdout, ..OutputSpec::default() };
+        Arc::new(JobSpec {
+            job: JobId(0),
+            argv: vec![Bytes::from_static(b"true")],
+            env: vec![],
+            dir: Bytes::from_static(b"/"),
+            map: TaskMap::from_counts([tasks]).unwrap(),
+            kvsname: "kvs_1".into(),
+            universe_size: None,
+            io: IoSpec { output, ..IoSpec::default() },
+            stop_on_failure: true,
+            grace_ms: 2000,
+        })
+    }
+
+    fn hosts() -> Hosts {
+        Hosts::All(vec!["a".to_owned()])
+    }
+
+    #[test]
+    fn many_files_are_written_with_few_that_are_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let job = job(1000, &dir.path().join("deep/%h/%0r.out"));
+        let mut files = OutputFiles::create(job, hosts()).unwrap();
+        for piece in ["one\n", "two\n"] {
+            for rank in 0..1000 {
+                files.write(Rank(rank), Stream::Stdout, piece.as_bytes()).unwrap();
+                files.write(Rank(rank), Stream::Stderr, b"no file").unwrap();
+                assert!(files.open.len() <= OPEN_MAX);
+            }
+        }
+        for rank in 0..1000 {
+            let path = dir.path().join(format!("deep/a/{rank:03}.out"));
+            assert_eq!(fs::read_to_string(path).unwrap(), "one\ntwo\n");
+        }
+    }
+
+    #[test]
+    fn what_an_older_run_has_left_is_gone_before_anything_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let old = dir.path().join("0");
+        fs::write(&old, "of before").unwrap();
+        let files = OutputFiles::create(job(2, &dir.path().join("%r")), hosts()).unwrap();
+        assert_eq!(fs::read_to_string(old).unwrap(), "");
+        assert!(dir.path().join("1").exists(), "its task has written nothing yet");
+        drop(files);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_of_once_and_by_name() {
+        let mut files = OutputFiles::create(job(1, Path::new("/dev/full")), hosts()).unwrap();
+        let error = files.write(Rank(0), Stream::Stdout, b"x").unwrap_err();
+        assert_eq!(
+            (error.path.as_path(), error.source.raw_os_error()),
+            (Path::new("/dev/full"), Some(28))
+        );
+        assert!(files.write(Rank(0), Stream::Stdout, b"x").is_ok());
+    }
+
+    #[test]
+    fn a_directory_that_is_none_is_told_of_before_anything_runs() {
+        let error = OutputFiles::create(job(1, Path::new("/dev/null/x/%r")), hosts()).unwrap_err();
+        assert_eq!(error.to_string(), "write `/dev/null/x/0`");
+    }
+}
