@@ -22,7 +22,9 @@ const USAGE: &str = "\
 Usage: cargo xtask COMMAND
 
   setup [--bench]  install what demo and tests need; with --bench, check the peers to compare with
-  demo             32 MPI ranks on 8 hosts made on this machine
+  demo [--loopback]
+                   32 MPI ranks on 8 hosts made on this machine: of namespaces, or without root or
+                   with --loopback of loopback addresses
   test [NAME...]   everything that CI runs; or only these steps or test files, such as `world`
   tidy             the rules that neither rustfmt nor clippy know
   sim OPTIONS...   sessions in virtual time, such as `--agents 1000000`, or `--seeds 100000
@@ -48,7 +50,8 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
     match words {
         ["setup"] => setup::setup(&sh),
         ["setup", "--bench"] => setup::setup_bench(&sh),
-        ["demo"] => demo::demo(&sh),
+        ["demo"] => demo::demo(&sh, false),
+        ["demo", "--loopback"] => demo::demo(&sh, true),
         ["test", names @ ..] => steps::test(&sh, names),
         ["tidy"] => tidy::tidy(&sh),
         ["bench", rest @ ..] => bench::bench(&sh, rest),

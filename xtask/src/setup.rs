@@ -6,8 +6,9 @@ use xshell::{Shell, cmd};
 use crate::paths;
 
 /// Debian packages for hosts with sshds and the login shells of users there, for MPI programs, and to
-/// look at pages. `mpich` brings Hydra 4, and `python3-venv` is how MPICH 5 gets here.
-const PACKAGES: [&str; 17] = [
+/// look at pages, be they the browser's or the manual's. `mpich` brings Hydra 4, and `python3-venv` is
+/// how MPICH 5 gets here.
+const PACKAGES: [&str; 18] = [
     "openssh-server",
     "openssh-client",
     "iproute2",
@@ -18,6 +19,7 @@ const PACKAGES: [&str; 17] = [
     "fish",
     "zsh",
     "ksh",
+    "groff-base",
     "gcc",
     "libc6-dev",
     "musl-tools",
@@ -27,7 +29,8 @@ const PACKAGES: [&str; 17] = [
     "chromium",
 ];
 
-/// Installs what demonstration and tests need.
+/// Installs what demonstration and tests need. Who can install no packages is told which are
+/// missing, and may find that the rest suffices.
 pub(crate) fn setup(sh: &Shell) -> anyhow::Result<()> {
     install(sh, &PACKAGES)?;
     install_mpich5(sh)
@@ -50,12 +53,21 @@ fn install(sh: &Shell, packages: &[&str]) -> anyhow::Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    println!("installing {}", missing.join(", "));
     let quiet = "DEBIAN_FRONTEND=noninteractive";
-    let (env, words): (&str, &[&str]) =
-        if is_root(sh)? { ("env", &[quiet]) } else { ("sudo", &["env", quiet]) };
+    if is_root(sh)? {
+        return apt_get(sh, "env", &[quiet], &missing);
+    }
+    let has_sudo = cmd!(sh, "sudo -V").quiet().ignore_stdout().ignore_stderr().run().is_ok();
+    if !has_sudo || apt_get(sh, "sudo", &["env", quiet], &missing).is_err() {
+        println!("not installed, since that needs root: {}", missing.join(", "));
+    }
+    Ok(())
+}
+
+fn apt_get(sh: &Shell, env: &str, words: &[&str], packages: &[&str]) -> anyhow::Result<()> {
+    println!("installing {}", packages.join(", "));
     cmd!(sh, "{env} {words...} apt-get -qq update").quiet().run()?;
-    cmd!(sh, "{env} {words...} apt-get -qq install -y --no-install-recommends {missing...}")
+    cmd!(sh, "{env} {words...} apt-get -qq install -y --no-install-recommends {packages...}")
         .quiet()
         .ignore_stdout()
         .run()
@@ -68,7 +80,8 @@ fn is_installed(sh: &Shell, package: &str) -> bool {
     status.quiet().ignore_stderr().read().is_ok_and(|text| text == "installed")
 }
 
-fn is_root(sh: &Shell) -> anyhow::Result<bool> {
+/// Whether we are root.
+pub(crate) fn is_root(sh: &Shell) -> anyhow::Result<bool> {
     Ok(cmd!(sh, "id -u").quiet().read()? == "0")
 }
 

@@ -14,7 +14,8 @@ use std::sync::LazyLock;
 
 use insta::assert_snapshot;
 use support::convoke::{Convoke, Ended};
-use support::stand::{mpi_program, on_hosts};
+use support::stand::{mpi_program, on_hosts, profile_directory, testbed_program};
+use testbed::as_ordinary_user;
 use testkit::fixture;
 
 mod mpich4 {
@@ -159,6 +160,22 @@ mod plain_programs {
 }
 
 /// The ring, compiled once for all tests of one MPICH, where cargo keeps what tests make.
+/// What `cargo xtask demo` does for who is not root.
+#[test]
+fn an_ordinary_user_runs_a_ring_of_32_on_eight_loopback_hosts() {
+    const SCRIPT: &str = r#"exec convoke run --ssh-arg=-F --ssh-arg="$TESTBED_SSH_CONFIG" \
+        --hosts n0,n1,n2,n3,n4,n5,n6,n7 --ppn 4 --tree kary:2 --show-tree ring-5"#;
+    mpi_program("ring", 5, &profile_directory());
+    let run = Convoke::wrapped("loopback", as_ordinary_user(&testbed_program("testbed")));
+    let ended = run.words("--loopback run 8 sh -c").arg(SCRIPT).run();
+    let ended = ended.with_status(0);
+    for host in 0..8 {
+        assert!(ended.stderr.contains(&format!("n{host}")), "{}", ended.stderr);
+    }
+    let shared_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    check_ring(&ended, 32, &[shared_name.trim()]);
+}
+
 fn ring(version: u32) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mpich{version}"));
     std::fs::create_dir_all(&dir).unwrap();

@@ -10,6 +10,9 @@ pub enum TestbedError {
     /// Namespaces need privileges.
     #[error("a testbed of namespaces needs root")]
     NotRoot,
+    /// There is no OpenSSH server to be the hosts.
+    #[error("no `{0}`: install an OpenSSH server (Debian's package is `openssh-server`)")]
+    NoSshd(&'static str),
     /// A network of this size does not fit one bridge.
     #[error("a testbed has room for 1 to {max} hosts, not for {asked}")]
     HostCount {

@@ -1,7 +1,7 @@
 //! Who runs on a host: for tests that hurt one process, and for those that count survivors.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Testbed, TestbedError, command};
@@ -27,17 +27,8 @@ impl Testbed {
             return Ok(Vec::new());
         }
         let proc = PathBuf::from(format!("/proc/{}/root/proc", self.pid(host)?));
-        let entries = fs::read_dir(&proc).map_err(|source| TestbedError::File {
-            doing: "read",
-            path: proc.clone(),
-            source,
-        })?;
-        let mut processes: Vec<HostProcess> = entries
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter(|&pid| pid != 1)
-            .filter_map(|pid| read_process(&proc, pid))
-            .filter(|process| !process.command.starts_with("sshd:"))
-            .collect();
+        let mut processes = read_all(&proc)?;
+        processes.retain(|process| process.pid != 1 && !process.command.starts_with("sshd:"));
         processes.sort_by_key(|process| process.pid);
         Ok(processes)
     }
@@ -62,8 +53,19 @@ impl Testbed {
     }
 }
 
+/// The processes that are listed in `proc`.
+pub(crate) fn read_all(proc: &Path) -> Result<Vec<HostProcess>, TestbedError> {
+    let entries = fs::read_dir(proc).map_err(|source| TestbedError::File {
+        doing: "read",
+        path: proc.to_owned(),
+        source,
+    })?;
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(pids.filter_map(|pid| read_process(proc, pid)).collect())
+}
+
 /// Reads one process, or nothing if it is gone.
-fn read_process(proc: &std::path::Path, pid: u32) -> Option<HostProcess> {
+fn read_process(proc: &Path, pid: u32) -> Option<HostProcess> {
     let dir = proc.join(pid.to_string());
     let stat = fs::read_to_string(dir.join("stat")).ok()?;
     // The name stands in parentheses and may hold any character.

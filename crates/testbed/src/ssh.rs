@@ -64,14 +64,20 @@ impl Sshd {
 
 /// Writes keys and configuration below `dir`, which is [`RUN_DIR`] as seen from outside.
 pub(crate) fn write_files(dir: &Path) -> Result<(), TestbedError> {
-    for key in ["user_key", "host_key", "unknown_key"] {
-        make_key(&dir.join(key))?;
-    }
+    write_keys(dir)?;
+    make_key(&dir.join("unknown_key"))?;
+    let client = format!("Host *\n    User root\n{}", client_options(RUN_DIR));
+    write(&dir.join("ssh_config"), &client)?;
+    write(&dir.join("sshd_config"), &format!("Port 22\n{}", server_config(RUN_DIR)))
+}
+
+/// Writes the keys of the hosts and of the user below `dir`, and what each side knows of the other.
+pub(crate) fn write_keys(dir: &Path) -> Result<(), TestbedError> {
+    make_key(&dir.join("user_key"))?;
+    make_key(&dir.join("host_key"))?;
     let host_key = read(&dir.join("host_key.pub"))?;
     write(&dir.join("known_hosts"), &format!("* {host_key}"))?;
-    write(&dir.join("authorized_keys"), &read(&dir.join("user_key.pub"))?)?;
-    write(&dir.join("ssh_config"), &client_config())?;
-    write(&dir.join("sshd_config"), &server_config())
+    write(&dir.join("authorized_keys"), &read(&dir.join("user_key.pub"))?)
 }
 
 /// Reads a file of the testbed.
@@ -98,33 +104,32 @@ fn make_key(path: &Path) -> Result<(), TestbedError> {
     command::check("making an ssh key", &mut keygen).map(drop)
 }
 
-fn client_config() -> String {
+/// The options of all clients, with the files in `dir`.
+pub(crate) fn client_options(dir: &str) -> String {
     format!(
-        "Host *\n\
-         \x20   User root\n\
-         \x20   IdentityFile {RUN_DIR}/user_key\n\
+        "\x20   IdentityFile {dir}/user_key\n\
          \x20   IdentitiesOnly yes\n\
-         \x20   GlobalKnownHostsFile {RUN_DIR}/known_hosts\n\
-         \x20   UserKnownHostsFile {RUN_DIR}/known_hosts\n\
+         \x20   GlobalKnownHostsFile {dir}/known_hosts\n\
+         \x20   UserKnownHostsFile {dir}/known_hosts\n\
          \x20   StrictHostKeyChecking yes\n"
     )
 }
 
-/// The configuration that all sshds share, but for [`Sshd::options`] and [`Sshd::max_startups`].
+/// The configuration that all sshds share, but for [`Sshd::options`], [`Sshd::max_startups`] and
+/// where they listen, with the files in `dir`.
 ///
 /// The home directory is the testbed's, so that no login runs what a user has in `~/.bashrc`: that
 /// takes time, and what it locks stays locked when a test kills it.
-fn server_config() -> String {
+pub(crate) fn server_config(dir: &str) -> String {
     format!(
-        "Port 22\n\
-         HostKey {RUN_DIR}/host_key\n\
-         AuthorizedKeysFile {RUN_DIR}/authorized_keys\n\
+        "HostKey {dir}/host_key\n\
+         AuthorizedKeysFile {dir}/authorized_keys\n\
          UsePAM no\n\
          UseDNS no\n\
          PermitRootLogin prohibit-password\n\
          PasswordAuthentication no\n\
          KbdInteractiveAuthentication no\n\
          PrintMotd no\n\
-         SetEnv HOME={RUN_DIR}\n"
+         SetEnv HOME={dir}\n"
     )
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::Once;
 
 use testkit::fixture;
 
@@ -13,7 +13,8 @@ const HINT: &str = "run `cargo xtask setup`";
 
 /// `convoke run` on these hosts, each reached by the modelled shell with `options`.
 pub(crate) fn on_hosts(test: &str, hosts: &str, options: &str) -> Convoke {
-    let shell = testbed_shell().to_string_lossy();
+    let shell = testbed_program("testbed-shell");
+    let shell = shell.to_string_lossy();
     let run = Convoke::new(test);
     let template = format!("{shell} --dir {} {options} {{host}} {{cmd}}", run.dir().display());
     run.args(["--hosts", hosts, "--shell", &template])
@@ -54,20 +55,29 @@ fn mpicc(version: u32) -> PathBuf {
     }
 }
 
-/// The modelled shell, built if need be.
-fn testbed_shell() -> &'static Path {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let path = sibling("testbed-shell");
+/// A program of the testbed, built if need be.
+pub(crate) fn testbed_program(name: &str) -> PathBuf {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
         if let Some(cargo) = std::env::var_os("CARGO") {
             let mut command = Command::new(cargo);
             command.args(["build", "--quiet", "--package", "testbed", "--bins", "--target-dir"]);
             command.arg(profile_directory().parent().unwrap_or(Path::new("target")));
             run(&mut command, "cargo");
         }
-        assert!(path.exists(), "no `{}`: run `cargo build -p testbed`", path.display());
-        path
-    })
+    });
+    let path = sibling(name);
+    assert!(path.exists(), "no `{}`: run `cargo build -p testbed`", path.display());
+    path
+}
+
+/// Runs an example of this crate, built if need be, with one argument.
+pub(crate) fn run_example(name: &str, argument: &Path) {
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["run", "--quiet", "--package", "convoke", "--example", name, "--target-dir"]);
+    command.arg(profile_directory().parent().unwrap_or(Path::new("target")));
+    run(command.arg("--").arg(argument), name);
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests compile and build programs")]

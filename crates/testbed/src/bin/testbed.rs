@@ -6,10 +6,10 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use testbed::{HEAD, Options, Testbed, command, control};
+use testbed::{HEAD, Loopback, Options, Testbed, command, control, loopback};
 
 const USAGE: &str = "\
-Usage: testbed [--name NAME] COMMAND
+Usage: testbed [--name NAME] [--loopback] COMMAND
 
   up N [--delay MS]          make N hosts, n0 to nN-1, and the host `head`, in the background
   exec HOST PROGRAM ARGS...  run a program on a host
@@ -17,7 +17,10 @@ Usage: testbed [--name NAME] COMMAND
   run N [--delay MS] PROGRAM ARGS...
                              make N hosts, run a program on `head`, take everything down
 
-and, to a testbed that is up:";
+Hosts are namespaces, for which root is needed. With --loopback, or without root, `run` makes names
+and loopback addresses of this host and runs the program here: `ssh -F $TESTBED_SSH_CONFIG n0`.
+
+And, to a testbed that is up:";
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,8 +35,15 @@ fn main() -> ExitCode {
 
 fn run(arguments: &mut Vec<String>) -> anyhow::Result<ExitCode> {
     let name = take_option(arguments, "--name")?.unwrap_or_else(|| "default".to_owned());
+    let is_loopback = take_flag(arguments, "--loopback") || !rustix::process::geteuid().is_root();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
+        [loopback::KEEPER, count] => keep_loopback(count),
+        ["run", count, ref program @ ..] if is_loopback => run_on_loopback(count, program),
+        ["up", ..] if is_loopback => bail!(
+            "hosts in the background need root; `testbed run 8 $SHELL` gives you a shell beside \
+             loopback hosts"
+        ),
         ["up", count, ref options @ ..] => up(&name, count, options),
         ["serve", count, ref options @ ..] => serve(&name, count, options),
         ["run", count, "--delay", ms, ref program @ ..] => run_once(count, Some(ms), program),
@@ -116,13 +126,35 @@ fn run_once(count: &str, delay: Option<&str>, words: &[&str]) -> anyhow::Result<
     Ok(exit_code(status))
 }
 
+fn run_on_loopback(count: &str, words: &[&str]) -> anyhow::Result<ExitCode> {
+    let [program, rest @ ..] = words else { bail!("`run` needs a program") };
+    if program.starts_with('-') {
+        bail!("loopback hosts have no `{program}`");
+    }
+    let bed = Loopback::up(&std::env::current_exe()?, number(count)?)?;
+    let status = command::start(bed.command(program).args(rest))?.wait()?;
+    Ok(exit_code(status))
+}
+
+/// What goes wrong is said on standard output, where the owner listens.
+fn keep_loopback(count: &str) -> anyhow::Result<ExitCode> {
+    if let Err(error) = number(count).and_then(|hosts| Ok(loopback::keep(hosts)?)) {
+        say(&format!("{error:#}"))?;
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn make(count: &str, delay: Option<&str>) -> anyhow::Result<Testbed> {
-    let count = count.parse().with_context(|| format!("`{count}` is no number of hosts"))?;
-    let bed = Testbed::with_options(&Options::new(count))?;
+    let bed = Testbed::with_options(&Options::new(number(count)?))?;
     if let Some(ms) = delay {
         bed.delay_all(Duration::from_millis(ms.parse()?))?;
     }
     Ok(bed)
+}
+
+fn number(count: &str) -> anyhow::Result<usize> {
+    count.parse().with_context(|| format!("`{count}` is no number of hosts"))
 }
 
 fn exec(name: &str, host: &str, program: &str, rest: &[&str]) -> anyhow::Result<ExitCode> {
@@ -144,6 +176,14 @@ fn take_option(arguments: &mut Vec<String>, option: &str) -> anyhow::Result<Opti
         bail!("{option} needs a value");
     }
     Ok(arguments.drain(..2).nth(1))
+}
+
+fn take_flag(arguments: &mut Vec<String>, flag: &str) -> bool {
+    let is_there = arguments.first().is_some_and(|first| first == flag);
+    if is_there {
+        arguments.remove(0);
+    }
+    is_there
 }
 
 fn say(text: &str) -> io::Result<()> {
