@@ -1,4 +1,5 @@
-//! The binary that ships: fully static, so that it runs on any node it is sent to.
+//! The binary that ships: fully static, so that it runs on any node it is sent to; and what is
+//! installed beside it, written by itself.
 
 use std::path::PathBuf;
 
@@ -20,6 +21,21 @@ pub(crate) fn dist(sh: &Shell) -> anyhow::Result<PathBuf> {
     sh.remove_path(&binary)?;
     sh.copy_file(built, &binary)?;
     ensure!(elf::is_static(&sh.read_binary_file(&binary)?), "{} is not static", binary.display());
+    Ok(binary)
+}
+
+/// Builds the same, and writes manual pages and completion scripts beside it, named as they are
+/// installed.
+pub(crate) fn package(sh: &Shell) -> anyhow::Result<PathBuf> {
+    let binary = dist(sh)?;
+    let dir = paths::target().join("dist");
+    let man = dir.join("man");
+    cmd!(sh, "cargo run --quiet -p convoke --example man -- {man}").quiet().run()?;
+    sh.create_dir(dir.join("completions"))?;
+    for (shell, file) in [("bash", "convoke"), ("zsh", "_convoke"), ("fish", "convoke.fish")] {
+        let script = cmd!(sh, "{binary} completions {shell}").quiet().read()?;
+        sh.write_file(dir.join("completions").join(file), script + "\n")?;
+    }
     Ok(binary)
 }
 

@@ -30,7 +30,7 @@ Usage: cargo xtask COMMAND
   sim OPTIONS...   sessions in virtual time, such as `--agents 1000000`, or `--seeds 100000
                    --minutes 10`, which the next call continues
   bench NAME       a benchmark: `launch`, `pmi`, `io`, `memory` or `model`
-  dist             the static binary, as target/dist/convoke";
+  dist             the static binary, as target/dist/convoke, with man pages and completions";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,7 +56,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["tidy"] => tidy::tidy(&sh),
         ["bench", rest @ ..] => bench::bench(&sh, rest),
         ["sim", rest @ ..] => sim::sim(&sh, rest),
-        ["dist"] => dist::dist(&sh).map(|path| println!("{}", path.display())),
+        ["dist"] => dist::package(&sh).map(|path| println!("{}", path.display())),
         [] | ["help" | "--help" | "-h", ..] => {
             println!("{USAGE}");
             Ok(())

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{HOSTS_MAX, Tree};
 
-use crate::duration;
+use crate::{duration, manual};
 
 /// Starts that one agent has in flight, unless the user says otherwise.
 pub(crate) const WINDOW: u32 = 64;
@@ -33,6 +33,11 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Measure what starts cost on real hosts, for `sim` and `plan`.
     Calibrate(CalibrateArgs),
+    /// Print a script that completes command lines.
+    Completions {
+        /// For which shell
+        shell: CompletionShell,
+    },
 }
 
 /// What `convoke calibrate` is told.
@@ -101,7 +106,7 @@ pub(crate) struct SimArgs {
 
 /// What `convoke plan` is told.
 #[derive(Args, Debug)]
-#[command(after_help = PLAN_HELP)]
+#[command(after_help = manual::PLAN_NOTES)]
 pub(crate) struct PlanArgs {
     /// How many nodes
     #[arg(long, short = 'N', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=NODES_MAX))]
@@ -124,28 +129,9 @@ pub(crate) struct PlanArgs {
     pub(crate) svg: Option<PathBuf>,
 }
 
-const PLAN_HELP: &str = "\
-Trees and windows are simulated for up to 16,384 nodes. Beyond, trees are computed from what so many
-take, and windows and strict batches are simulated with 4,096 nodes; commands that start several
-agents never with more than 2,048. Where costs vary, times are medians of several seeds up to 2,048
-nodes. Memory is that of this build's processes, without remote shells, tasks and the kernel's
-buffers.";
-
-const EXAMPLES: &str = "\
-Examples:
-  convoke run -n 4 ./ring                        four tasks on this host
-  convoke run --hosts n[01-16]:8 ./ring          eight tasks on each of 16 hosts
-  convoke run --hostfile nodes -n 64 --ppn 4 -- ./solve -n 10
-  convoke run --hosts a,b --show-map ./ring      show who would run where
-  convoke run --hosts a,b --shell 'rsh {host} {cmd}' hostname
-
-Exit status: that of the first task that failed, 128+n for signal n, the code of MPI_Abort; 2 for a
-command line that cannot be used, 124 when --timeout is over, 126 and 127 for a program that cannot
-be run or does not exist, 250 for broken PMI, 251 for a lost node, 252 for a node without an agent.";
-
 /// What `convoke run` is told.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = manual::run_help())]
 pub(crate) struct RunArgs {
     /// Hosts, with slots after a colon: `a,b:2,n[01-16]`
     #[arg(long, short = 'H', value_name = "LIST", help_heading = "Hosts")]
@@ -285,7 +271,7 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
 
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -327,6 +313,17 @@ pub(crate) enum LinkName {
     Tcp,
     /// The remote shell's streams only
     Shell,
+}
+
+/// The shells of those who work on clusters; each generator is code that every agent's binary holds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum CompletionShell {
+    /// source <(convoke completions bash)
+    Bash,
+    /// convoke completions zsh >DIR/_convoke, with DIR in $fpath
+    Zsh,
+    /// convoke completions fish | source
+    Fish,
 }
 
 fn parse_stdin(text: &str) -> Result<StdinTo, String> {
@@ -382,6 +379,14 @@ mod tests {
         let mut command = <Cli as clap::CommandFactory>::command();
         let run = command.find_subcommand_mut("run").unwrap();
         insta::assert_snapshot!(run.render_long_help().to_string());
+    }
+
+    #[test]
+    fn the_help_of_the_other_commands_is_whole() {
+        let mut command = <Cli as clap::CommandFactory>::command();
+        let others = command.get_subcommands_mut().filter(|it| it.get_name() != "run");
+        let help: Vec<String> = others.map(|it| it.render_long_help().to_string()).collect();
+        insta::assert_snapshot!(help.join("\n=====\n"));
     }
 
     #[test]

@@ -156,9 +156,10 @@ fn run_args(args: &CalibrateArgs, what: &[&str]) -> Result<Box<RunArgs>, String>
     words.extend(what.iter().map(OsString::from));
     match Cli::try_parse_from(words).map_err(|error| error.to_string())?.command {
         Command::Run(run) => Ok(run),
-        Command::Sim(_) | Command::Plan(_) | Command::Calibrate(_) => {
-            Err("the words of a run are no run".to_owned())
-        }
+        Command::Sim(_)
+        | Command::Plan(_)
+        | Command::Calibrate(_)
+        | Command::Completions { .. } => Err("the words of a run are no run".to_owned()),
     }
 }
 

@@ -5,7 +5,9 @@
 
 mod args;
 mod args_prepass;
+mod completions;
 mod duration;
+mod manual;
 
 mod environment;
 mod setup;
@@ -63,5 +65,6 @@ fn front_end() -> ExitCode {
         args::Command::Sim(args) => ExitCode::from(simulate::sim(&args)),
         args::Command::Plan(args) => ExitCode::from(plan::plan(&args)),
         args::Command::Calibrate(args) => ExitCode::from(calibrate::calibrate(&args)),
+        args::Command::Completions { shell } => ExitCode::from(completions::completions(shell)),
     }
 }
