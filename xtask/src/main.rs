@@ -6,6 +6,7 @@ mod demo;
 mod dist;
 mod elf;
 mod leaks;
+mod options;
 mod paths;
 mod setup;
 mod sim;

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::bail;
 use xshell::Shell;
 
-use crate::paths;
 use crate::sources::{self, Source};
 use crate::steps::PURE_CRATES;
+use crate::{options, paths};
 
 /// A longer file is rarely one subject.
 const FILE_LINES_MAX: usize = 700;
@@ -45,6 +45,7 @@ pub(crate) fn tidy(sh: &Shell) -> anyhow::Result<()> {
     wrong.extend(wire_document(&files));
     wrong.extend(missing_promises(sh, &files));
     wrong.extend(missing_tests(&files));
+    wrong.extend(options::unknown_options(&files));
     if wrong.is_empty() {
         return Ok(());
     }
