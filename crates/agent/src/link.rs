@@ -246,8 +246,12 @@ impl Link {
             let outcome = reactor.read_onto(self.duplex.input(), inbox.buffer_mut(), READ_BYTES);
             match outcome.map_err(LinkError::Io)? {
                 ReadOutcome::Data(_) => {
-                    inbox.open_records(channel).map_err(LinkError::Channel)?;
-                    report_messages(reactor, inbox, id)?;
+                    let is_any = inbox.open_records(channel).map_err(LinkError::Channel)?;
+                    // What else prints on a shell's stream is no sign of life.
+                    let is_alive = is_any || !self.is_over_shell;
+                    if !report_all(reactor, inbox, id)? && is_alive {
+                        reactor.report(Input::Alive(id));
+                    }
                 }
                 ReadOutcome::WouldBlock => {}
                 ReadOutcome::Eof => return Err(LinkError::Closed),
@@ -400,13 +404,6 @@ fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, LinkError> {
         WriteOutcome::WouldBlock => Ok(0),
         WriteOutcome::Closed => Err(LinkError::Closed),
     }
-}
-
-fn report_messages(reactor: &mut Reactor, inbox: &mut Inbox, id: LinkId) -> Result<(), LinkError> {
-    if !report_all(reactor, inbox, id)? {
-        reactor.report(Input::Alive(id));
-    }
-    Ok(())
 }
 
 /// Returns whether there were any.

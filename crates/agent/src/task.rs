@@ -359,6 +359,9 @@ impl TaskError {
         {
             words += &format!(" ({machine})");
         }
+        if errno == Errno::AGAIN.raw_os_error() {
+            words += ": the user (`ulimit -u`) or a control group may have no more processes there";
+        }
         if errno != Errno::MFILE.raw_os_error() {
             return (errno, words);
         }

@@ -12,11 +12,15 @@ use std::path::Path;
 use bytes::Bytes;
 
 /// Variables of this login, this host or this process.
-const LEFT_OUT: [&str; 8] = [
+const LEFT_OUT: [&str; 12] = [
     "OLDPWD",
     "HOSTNAME",
     "DISPLAY",
+    "WAYLAND_DISPLAY",
     "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "XDG_SESSION_ID",
+    "DBUS_SESSION_BUS_ADDRESS",
     "_",
     "SHLVL",
     "CONVOKE_BOOT",
@@ -24,7 +28,7 @@ const LEFT_OUT: [&str; 8] = [
 ];
 
 /// What the names of others begin with.
-const LEFT_OUT_PREFIXES: [&str; 10] = [
+const LEFT_OUT_PREFIXES: [&str; 11] = [
     "SSH_",
     "BASH_FUNC_",
     "PMI_",
@@ -32,6 +36,7 @@ const LEFT_OUT_PREFIXES: [&str; 10] = [
     "PMIX_",
     "OMPI_",
     "PRTE_",
+    "MPI_LOCAL",
     "HYDI_",
     "HYDRA_",
     "MPIRUN_",
@@ -125,8 +130,13 @@ mod tests {
             ("OLDPWD", "/x"),
             ("PWD", "/y"),
             ("DISPLAY", ":0"),
+            ("XDG_RUNTIME_DIR", "/run/user/7"),
+            ("MPI_LOCALRANKID", "1"),
+            ("TMPDIR", "/t"),
+            ("CUDA_VISIBLE_DEVICES", "1"),
         ];
-        assert_eq!(env(&ours, &[]).unwrap(), ["PATH=/bin", "PWD=/w"]);
+        let expected = ["CUDA_VISIBLE_DEVICES=1", "PATH=/bin", "PWD=/w", "TMPDIR=/t"];
+        assert_eq!(env(&ours, &[]).unwrap(), expected);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use agent::{Hosts, Launcher, LinkChoice, OutputFileError, OutputFiles, PlanError, StartPlan};
@@ -159,7 +159,7 @@ fn agent_path(args: &RunArgs) -> Result<std::ffi::OsString, SetupError> {
 
 fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
     let base = current_directory()?;
-    let dir = args.wdir.as_ref().map_or(base.clone(), |dir| base.join(dir));
+    let dir = args.wdir.as_ref().map_or(base.clone(), |dir| logical(&base.join(dir)));
     let output = output_spec(args, &base).map_err(SetupError::OutputOption)?;
     let tasks = layout.placement.map.len();
     let stdin = match args.stdin {
@@ -201,6 +201,20 @@ fn current_directory() -> Result<PathBuf, SetupError> {
     Ok(shown.filter(same).unwrap_or(current))
 }
 
+/// An absolute path without `.` and `..`, as `cd` has it (POSIX, XCU cd, step 8): a shell takes no other
+/// as its `PWD`.
+fn logical(path: &Path) -> PathBuf {
+    let mut logical = PathBuf::from("/");
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => logical.push(name),
+            Component::ParentDir => drop(logical.pop()),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir => {}
+        }
+    }
+    logical
+}
+
 fn bytes(text: &OsStr) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
@@ -222,6 +236,19 @@ fn plural(n: u32) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_named_as_a_shell_names_it() {
+        for (path, expected) in [
+            ("/a/b", "/a/b"),
+            ("/a/b/..", "/a"),
+            ("/a/./b//c/", "/a/b/c"),
+            ("/a/../../..", "/"),
+            ("/a/b/../c d", "/a/c d"),
+        ] {
+            assert_eq!(logical(Path::new(path)), Path::new(expected));
+        }
+    }
 
     #[test]
     fn more_local_agents_than_memory_are_refused() {

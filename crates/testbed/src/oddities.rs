@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{HEAD, RUN_DIR, Testbed, TestbedError, command, network, ssh};
+use crate::{HEAD, RUN_DIR, Sshd, Testbed, TestbedError, command, network, ssh};
 
 /// A family of addresses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -91,10 +91,24 @@ impl Testbed {
         ssh::write(&file, &format!("{jump}{config}"))
     }
 
-    /// Mounts a file or directory of the testbed over a path, as the host sees it.
-    pub fn mount_over(&self, host: &str, file: &str, path: &str) -> Result<(), TestbedError> {
-        let script = format!("mount --bind {RUN_DIR}/{file} {path}");
-        self.script("mounting a file", host, &script)
+    /// Has who logs in on the host get this shell.
+    pub fn set_login_shell(&self, host: &str, shell: &str) -> Result<(), TestbedError> {
+        let file = format!("passwd-{host}");
+        let sshd = "sshd:x:100:65534::/run/sshd:/usr/sbin/nologin";
+        let text = format!("root:x:0:0:root:{RUN_DIR}:{shell}\n{sshd}\n");
+        ssh::write(&self.run_dir().join(&file), &text)?;
+        let script = format!("mount --bind {RUN_DIR}/{file} /etc/passwd");
+        self.script("giving a host a user", host, &script)
+    }
+
+    /// Has who logs in on any host have this home directory, which need not be there.
+    pub fn set_home(&self, home: &str) -> Result<(), TestbedError> {
+        let file = self.run_dir().join("sshd_config");
+        let config = ssh::read(&file)?;
+        let others = config.lines().filter(|line| !line.starts_with("SetEnv HOME="));
+        let lines: Vec<&str> = others.collect();
+        ssh::write(&file, &format!("{}\nSetEnv HOME={home}\n", lines.join("\n")))?;
+        self.hosts().iter().try_for_each(|host| self.start_sshd(host, Sshd::Willing))
     }
 
     fn host_ip(&self, host: &str, batch: &str) -> Result<(), TestbedError> {

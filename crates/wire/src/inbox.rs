@@ -32,7 +32,7 @@ impl Inbox {
     /// error, close the link.
     pub fn push(&mut self, channel: &mut Channel, bytes: &[u8]) -> Result<(), ChannelError> {
         self.buffer_mut().extend_from_slice(bytes);
-        self.open_records(channel)
+        self.open_records(channel).map(drop)
     }
 
     /// Where to append what is read; then call [`Inbox::open_records`].
@@ -40,23 +40,25 @@ impl Inbox {
         self.decoder.parts_mut().0
     }
 
-    /// Opens all records whose end has come. Then call [`Inbox::next_message`] until `None`; after
-    /// an error, close the link.
-    pub fn open_records(&mut self, channel: &mut Channel) -> Result<(), ChannelError> {
+    /// Opens all records whose end has come, and says whether there were any. Then call
+    /// [`Inbox::next_message`] until `None`; after an error, close the link.
+    pub fn open_records(&mut self, channel: &mut Channel) -> Result<bool, ChannelError> {
         let (buffer, plain_bytes) = self.decoder.parts_mut();
+        let mut is_any = false;
         let mut record_at = *plain_bytes + self.gap;
         while let Some(len) = record_len(&buffer[record_at..])? {
             let sealed_at = record_at + RECORD_HEADER_BYTES;
             let Some(bytes) = buffer.get_mut(*plain_bytes..sealed_at + len) else { break };
             *plain_bytes += channel.open(bytes, sealed_at - *plain_bytes)?;
             record_at = sealed_at + len;
+            is_any = true;
         }
         self.gap = record_at - *plain_bytes;
         if record_at == buffer.len() {
             buffer.truncate(*plain_bytes);
             self.gap = 0;
         }
-        Ok(())
+        Ok(is_any)
     }
 
     /// The next message, once all of it is there.
