@@ -15,7 +15,7 @@ use crate::report::{Bar, Measured, Report, Row};
 use crate::run::Running;
 use crate::tools::Tools;
 use crate::turns::Turns;
-use crate::{processes, run, sealed};
+use crate::{links, processes, run, sealed};
 
 use Launcher::{Convoke, Floor, Hydra4, Hydra5};
 
@@ -38,6 +38,7 @@ pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> 
         flood(tools, report, mode, buffered);
     }
     single_task(tools, report);
+    links::measure(tools, report)?;
     slow_reader(tools, report)
 }
 

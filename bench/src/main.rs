@@ -8,6 +8,7 @@
 mod batch;
 mod io;
 mod launch;
+mod links;
 mod memory;
 mod model;
 mod namespaces;
