@@ -17,3 +17,8 @@ pub(crate) fn target() -> PathBuf {
 pub(crate) fn mpich5() -> PathBuf {
     target().join("mpich5")
 }
+
+/// The Python environment that holds Intel MPI and mpi4py.
+pub(crate) fn impi() -> PathBuf {
+    target().join("impi")
+}

@@ -1,5 +1,7 @@
 //! Installs what demonstration, tests and benchmarks need. Fast when all of it is there.
 
+use std::path::Path;
+
 use anyhow::Context;
 use xshell::{Shell, cmd};
 
@@ -7,7 +9,7 @@ use crate::paths;
 
 /// Debian packages for hosts with sshds and the login shells of users there, for MPI programs, and to
 /// look at pages, be they the browser's or the manual's. `mpich` brings Hydra 4, and `python3-venv` is
-/// how MPICH 5 gets here.
+/// how MPICH 5, Intel MPI and mpi4py get here.
 const PACKAGES: [&str; 18] = [
     "openssh-server",
     "openssh-client",
@@ -33,7 +35,10 @@ const PACKAGES: [&str; 18] = [
 /// missing, and may find that the rest suffices.
 pub(crate) fn setup(sh: &Shell) -> anyhow::Result<()> {
     install(sh, &PACKAGES)?;
-    install_mpich5(sh)
+    install_python(sh, &paths::mpich5(), &["mpich>=5,<6"], "bin/mpiexec")?;
+    // mpi4py looks for its MPI when it runs: any that follows the ABI of MPICH.
+    let packages = ["impi-rt>=2021,<2022", "mpi4py>=4,<5"];
+    install_python(sh, &paths::impi(), &packages, "lib/libmpi.so.12")
 }
 
 /// Installs the same, and shows the peers that benchmarks compare with.
@@ -85,17 +90,16 @@ pub(crate) fn is_root(sh: &Shell) -> anyhow::Result<bool> {
     Ok(cmd!(sh, "id -u").quiet().read()? == "0")
 }
 
-/// MPICH 5 as PyPI has it, in an environment of its own.
-fn install_mpich5(sh: &Shell) -> anyhow::Result<()> {
-    let dir = paths::mpich5();
-    if dir.join("bin/mpiexec").exists() {
+/// What PyPI has, in an environment of its own; `proof` is a file that comes with it.
+fn install_python(sh: &Shell, dir: &Path, packages: &[&str], proof: &str) -> anyhow::Result<()> {
+    if dir.join(proof).exists() {
         return Ok(());
     }
-    println!("installing MPICH 5 in {}", dir.display());
+    println!("installing {} in {}", packages.join(", "), dir.display());
     cmd!(sh, "/usr/bin/python3 -m venv {dir}").quiet().run()?;
     let pip = dir.join("bin/pip");
-    cmd!(sh, "{pip} install --quiet --disable-pip-version-check mpich>=5,<6")
+    cmd!(sh, "{pip} install --quiet --disable-pip-version-check {packages...}")
         .quiet()
         .run()
-        .context("install MPICH 5")
+        .with_context(|| format!("install {}", packages.join(", ")))
 }
