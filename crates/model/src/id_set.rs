@@ -13,7 +13,7 @@ use core::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A set of `u32` ids. Ranges are inclusive at both ends.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct IdSet {
     ranges: Vec<(u32, u32)>,
 }

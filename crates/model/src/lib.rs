@@ -14,6 +14,7 @@ mod host_list;
 pub mod hostfile;
 
 mod placement;
+mod rank_group;
 mod task_map;
 
 mod file_pattern;
@@ -30,6 +31,7 @@ pub use host_list::{
 pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
 pub use placement::{Placement, PlacementError};
+pub use rank_group::RankGroup;
 pub use route::{Route, RouteError};
 pub use status::{ExitStatus, Signal, SignalError};
 pub use status_runs::{StatusRun, StatusRuns};

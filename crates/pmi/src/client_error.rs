@@ -3,13 +3,15 @@
 use alloc::string::String;
 use core::fmt;
 
+use crate::GroupFault;
+
 /// A client broke the protocol. No further bytes of it are read.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ClientError {
     /// A line without `cmd=` or `mcmd=` at its front.
     #[error("not a PMI command: `{0}`")]
     NotACommand(Excerpt),
-    /// A command that PMI-1.1 does not have.
+    /// A command that PMI-1.2 does not have.
     #[error("unknown PMI command: `{0}`")]
     UnknownCommand(Excerpt),
     /// A command without one of its fields.
@@ -43,6 +45,14 @@ pub enum ClientError {
     /// A second `barrier_in` before the `barrier_out` of the first.
     #[error("entered a PMI barrier that it is waiting in already")]
     BarrierTwice,
+    /// A barrier of a group that cannot be. No reply would do: MPICH's client takes any for the barrier's end.
+    #[error("PMI barrier of the group `{group}`: {fault}")]
+    Group {
+        /// The group as it came.
+        group: Excerpt,
+        /// What is wrong with it.
+        fault: GroupFault,
+    },
     /// A command that this server does not offer, and to which no failure reply exists.
     #[error("PMI command that is not supported: `{0}`")]
     Unsupported(Excerpt),

@@ -28,8 +28,12 @@ pub struct Kvs {
     free: Vec<u32>,
     /// The source made last for an exchange.
     exchange: u32,
-    /// Entries that local tasks have put since the last exchange, in order of their first put.
-    pending: Vec<u32>,
+    /// What local tasks have put and not everybody has, in order.
+    pending: Vec<Put>,
+    /// Local puts so far. Each has its number, from 1.
+    puts: u64,
+    /// The last put that the exchange under way takes to everybody.
+    taken: u64,
     chunk: BytesMut,
 }
 
@@ -46,8 +50,15 @@ struct Source {
     pairs: Bytes,
     /// Entries that point here. At none, the bytes are given back.
     used: u32,
-    /// Holds a local pair that no exchange has taken yet.
-    is_pending: bool,
+    /// The number of the local put that it holds, while not everybody has that; else 0.
+    put: u64,
+}
+
+/// A local put.
+#[derive(Clone, Copy, Debug)]
+struct Put {
+    index: u32,
+    number: u64,
 }
 
 /// Why a put is refused. The text goes to the client, so it has no blanks.
@@ -78,12 +89,14 @@ impl Kvs {
     /// put of a key wins.
     pub fn put(&mut self, key: &[u8], value: &[u8]) {
         let found = self.find(key);
-        let was_pending = found.is_some_and(|index| self.source(index).is_pending);
         let pairs = self.store(key, value);
-        let source = self.add_source(pairs, true);
+        self.puts += 1;
+        let source = self.add_source(pairs, self.puts);
         let index = self.point(found, Entry { source, at: 0 });
-        if !was_pending {
-            self.pending.push(index);
+        self.pending.push(Put { index, number: self.puts });
+        if self.pending.len() > 2 * self.entries.len() {
+            let (entries, sources) = (&self.entries, &self.sources);
+            self.pending.retain(|put| is_latest(entries, sources, *put));
         }
     }
 
@@ -91,7 +104,7 @@ impl Kvs {
     pub fn set(&mut self, key: &[u8], value: &[u8]) {
         let mut pairs = BytesMut::new();
         Pairs::append(&mut pairs, b"", key, value);
-        let source = self.add_source(pairs.freeze(), false);
+        let source = self.add_source(pairs.freeze(), 0);
         self.point(self.find(key), Entry { source, at: 0 });
     }
 
@@ -110,7 +123,7 @@ impl Kvs {
         let extent = Extent::read(pairs, at).expect("pairs are checked before they are merged");
         let found = self.find(&pairs[extent.key..extent.value]);
         let stays = |index| {
-            self.source(index).is_pending || self.value(index) == &pairs[extent.value..extent.end]
+            self.source(index).put > 0 || self.value(index) == &pairs[extent.value..extent.end]
         };
         if !found.is_some_and(stays) {
             let source = self.exchange_source(pairs);
@@ -130,14 +143,37 @@ impl Kvs {
         Some((key_of(&self.entries, &self.sources, index), self.value(index)))
     }
 
-    /// Appends what local tasks have put since the last call to `out`, as pairs of `space`.
+    /// How many puts local tasks have made.
+    pub fn puts(&self) -> u64 {
+        self.puts
+    }
+
+    /// Appends what local tasks have put after their put of this number to `out`, as pairs of `space`, but for what
+    /// everybody has.
+    pub fn append_after(&self, number: u64, space: &[u8], out: &mut BytesMut) {
+        let first = self.pending.partition_point(|put| put.number <= number);
+        for put in &self.pending[first..] {
+            if is_latest(&self.entries, &self.sources, *put) {
+                let entry = self.entries[position(put.index)];
+                let (key, value) = parts(&self.source(put.index).pairs, entry.at);
+                Pairs::append(out, space, key, value);
+            }
+        }
+    }
+
+    /// Appends what not everybody has, for an exchange of all.
     pub fn take_pending(&mut self, space: &[u8], out: &mut BytesMut) {
-        for index in self.pending.drain(..) {
-            let entry = self.entries[position(index)];
-            let source = &mut self.sources[position(entry.source)];
-            source.is_pending = false;
-            let (key, value) = parts(&source.pairs, entry.at);
-            Pairs::append(out, space, key, value);
+        self.append_after(0, space, out);
+        self.taken = self.puts;
+    }
+
+    /// Takes note that everybody gets what the last `take_pending` took.
+    pub fn on_exchanged(&mut self) {
+        let taken = self.pending.partition_point(|put| put.number <= self.taken);
+        for put in self.pending.drain(..taken) {
+            if is_latest(&self.entries, &self.sources, put) {
+                self.sources[position(self.entries[position(put.index)].source)].put = 0;
+            }
         }
     }
 
@@ -190,13 +226,13 @@ impl Kvs {
         let last = self.sources.get(position(self.exchange)).map(|source| &source.pairs);
         // The bytes of a source that is used are still there, so no others have their address.
         if !last.is_some_and(|last| last.as_ptr() == pairs.as_ptr() && last.len() == pairs.len()) {
-            self.exchange = self.add_source(pairs.clone(), false);
+            self.exchange = self.add_source(pairs.clone(), 0);
         }
         self.exchange
     }
 
-    fn add_source(&mut self, pairs: Bytes, is_pending: bool) -> u32 {
-        let source = Source { pairs, used: 0, is_pending };
+    fn add_source(&mut self, pairs: Bytes, put: u64) -> u32 {
+        let source = Source { pairs, used: 0, put };
         if let Some(index) = self.free.pop() {
             self.sources[position(index)] = source;
             return index;
@@ -209,10 +245,15 @@ impl Kvs {
         let source = &mut self.sources[position(index)];
         source.used -= 1;
         if source.used == 0 {
-            *source = Source { pairs: Bytes::new(), used: 0, is_pending: false };
+            *source = Source { pairs: Bytes::new(), used: 0, put: 0 };
             self.free.push(index);
         }
     }
+}
+
+/// Whether the key of this put was not put again since.
+fn is_latest(entries: &[Entry], sources: &[Source], put: Put) -> bool {
+    sources[position(entries[position(put.index)].source)].put == put.number
 }
 
 fn key_of<'a>(entries: &[Entry], sources: &'a [Source], index: u32) -> &'a [u8] {
@@ -267,7 +308,37 @@ mod tests {
         let mut exchanged = BytesMut::new();
         kvs.take_pending(b"", &mut exchanged);
         kvs.put(b"key", b"new");
+        kvs.on_exchanged();
         kvs.merge(&exchanged.freeze(), 0);
         assert_eq!(kvs.get(b"key"), Some(&b"new"[..]));
+    }
+
+    #[test]
+    fn a_key_that_is_put_again_and_again_is_pending_once() {
+        let mut kvs = Kvs::default();
+        (0..1000_u32).for_each(|value| kvs.put(b"key", &value.to_le_bytes()));
+        assert!(kvs.pending.len() <= 2, "{} puts", kvs.pending.len());
+        let mut pairs = BytesMut::new();
+        kvs.append_after(0, b"", &mut pairs);
+        assert_eq!(Pairs::check(&pairs), Ok(1));
+    }
+
+    #[test]
+    fn what_was_put_stays_pending_until_everybody_has_it() {
+        let mut kvs = Kvs::default();
+        let count = |kvs: &Kvs, after| {
+            let mut pairs = BytesMut::new();
+            kvs.append_after(after, b"", &mut pairs);
+            Pairs::check(&pairs).unwrap()
+        };
+        kvs.put(b"a", b"1");
+        let after = kvs.puts();
+        kvs.put(b"b", b"2");
+        assert_eq!((count(&kvs, 0), count(&kvs, after)), (2, 1));
+        kvs.take_pending(b"", &mut BytesMut::new());
+        kvs.put(b"a", b"3");
+        assert_eq!((count(&kvs, 0), count(&kvs, after)), (2, 2));
+        kvs.on_exchanged();
+        assert_eq!(count(&kvs, 0), 1);
     }
 }

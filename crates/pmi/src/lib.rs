@@ -1,4 +1,4 @@
-//! The PMI-1.1 server of one job on one agent (`reference/pmi1.md`).
+//! The PMI-1.2 server of one job on one agent (`reference/pmi1.md`).
 //!
 //! Bytes of the local clients and answers of the tree go in, replies and fences come out; this crate
 //! knows neither descriptors nor the tree. Spawn, name publishing and the port transport are refused
@@ -10,9 +10,11 @@ extern crate alloc;
 mod server;
 
 mod client_error;
+mod group;
 mod job_info;
 mod kvs;
 mod line_buffer;
+mod meetings;
 mod pairs;
 mod reply;
 mod request;
@@ -20,6 +22,7 @@ mod spaces;
 mod task_env;
 
 pub use client_error::{ClientError, Excerpt};
+pub use group::GroupFault;
 pub use job_info::{JobInfo, LocalTask};
 pub use kvs::{Kvs, PutError};
 pub use line_buffer::LineBuffer;

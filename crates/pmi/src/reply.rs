@@ -6,11 +6,11 @@ use bytes::BytesMut;
 
 use crate::{JobInfo, PutError};
 
-/// The answer to everybody in a barrier.
-pub(crate) const BARRIER_OUT: &[u8] = b"cmd=barrier_out\n";
-pub(crate) const INIT: &[u8] = b"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n";
+/// The answer to everybody in the barrier of all. With PMI-1.2 a client looks at the tag of any; those of 1.1 ignore it.
+pub(crate) const BARRIER_OUT: &[u8] = b"cmd=barrier_out tag=0\n";
+pub(crate) const INIT: &[u8] = b"cmd=response_to_init pmi_version=1 pmi_subversion=2 rc=0\n";
 pub(crate) const INIT_REFUSED: &[u8] =
-    b"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=1\n";
+    b"cmd=response_to_init pmi_version=1 pmi_subversion=2 rc=1\n";
 pub(crate) const FINALIZE: &[u8] = b"cmd=finalize_ack rc=0\n";
 pub(crate) const PUT: &[u8] = b"cmd=put_result rc=0\n";
 pub(crate) const PUBLISH_REFUSED: &[u8] =

@@ -16,7 +16,7 @@ pub enum Request<'a> {
     GetUniverseSize,
     Put { kvsname: &'a [u8], key: &'a [u8], value: &'a [u8] },
     Get { kvsname: &'a [u8], key: &'a [u8] },
-    BarrierIn,
+    BarrierIn { group: Option<&'a [u8]> },
     Finalize,
     Abort { code: i32, message: &'a [u8] },
     PublishName,
@@ -61,7 +61,7 @@ fn parse_line<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Client
         b"get" => {
             Request::Get { kvsname: fields.required("kvsname")?, key: fields.required("key")? }
         }
-        b"barrier_in" if fields.get("group").is_none() => Request::BarrierIn,
+        b"barrier_in" => Request::BarrierIn { group: fields.get("group") },
         b"init" => Request::Init { version: fields.number("pmi_version")? },
         b"get_maxes" => Request::GetMaxes,
         b"get_appnum" => Request::GetAppnum,
@@ -80,7 +80,7 @@ fn parse_line<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Client
         b"getbyidx" => {
             Request::GetByIdx { kvsname: fields.required("kvsname")?, idx: fields.number("idx")? }
         }
-        b"barrier_in" | b"initack" | b"singinit" => {
+        b"initack" | b"singinit" => {
             return Err(ClientError::Unsupported(Excerpt::new(fields.message)));
         }
         _ => return Err(ClientError::UnknownCommand(Excerpt::new(fields.message))),

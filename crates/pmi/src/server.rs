@@ -1,4 +1,4 @@
-//! The PMI-1.1 server for the tasks of one job on one agent.
+//! The PMI-1.2 server for the tasks of one job on one agent.
 //!
 //! A client costs one call per read and one reply per call, however many commands the read held. A barrier
 //! costs one exchange per agent, and one reply per task when it comes back: puts wait here until then, and gets
@@ -14,11 +14,13 @@ use core::mem;
 use core::ops::ControlFlow;
 
 use bytes::{Bytes, BytesMut};
-use model::Rank;
+use model::{IdSet, Rank, RankGroup};
 
+use crate::group::Scope;
+use crate::meetings::Meetings;
 use crate::request::SpawnBlock;
 use crate::spaces::Spaces;
-use crate::{ClientError, Excerpt, JobInfo, LineBuffer, PairError, Request, reply};
+use crate::{ClientError, Excerpt, GroupFault, JobInfo, LineBuffer, PairError, Request, reply};
 
 /// The server's state.
 #[derive(Debug)]
@@ -30,6 +32,10 @@ pub struct Server {
     /// Clients that are there and have not entered the barrier.
     barrier_waits_for: usize,
     barrier: Barrier,
+    meetings: Meetings,
+    /// The ranks of this node, and those of them that have not left.
+    ranks: IdSet,
+    here: IdSet,
     /// The replies to the client whose bytes are being handled.
     replies: BytesMut,
     effects: VecDeque<Effect>,
@@ -82,6 +88,14 @@ pub enum Effect {
         /// Pairs as [`Pairs`](crate::Pairs) reads them.
         pairs: Bytes,
     },
+    /// All tasks of a group here have entered its barrier, or have left: exchange these pairs with the other agents
+    /// that have tasks of it, then call `on_group_complete` with the concatenation of everybody's.
+    ExchangeGroup {
+        /// The group.
+        group: RankGroup,
+        /// Pairs as [`Pairs`](crate::Pairs) reads them.
+        pairs: Bytes,
+    },
     /// No task here can enter a barrier again: count this agent as entered in every later exchange.
     Leave,
     /// A task wants the job to end.
@@ -121,11 +135,15 @@ impl Server {
         let mut clients: Vec<Client> =
             info.tasks.iter().map(|task| Client::new(task.rank, task.appnum)).collect();
         clients.sort_unstable_by_key(|client| client.rank);
+        let ranks: IdSet = clients.iter().map(|client| client.rank.0).collect();
         Server {
             spaces: Spaces::new(&info),
             barrier_waits_for: clients.len(),
             clients,
             barrier: Barrier::Gathering,
+            meetings: Meetings::default(),
+            here: ranks.clone(),
+            ranks,
             replies: BytesMut::new(),
             effects: VecDeque::new(),
             info,
@@ -180,10 +198,27 @@ impl Server {
     /// Handles the end of an exchange: `pairs` are those of all agents, and the barrier is over.
     pub fn on_exchange_complete(&mut self, pairs: Bytes) -> Result<(), PairError> {
         assert_eq!(self.barrier, Barrier::Exchanging, "an exchange ends that was not asked for");
+        self.spaces.on_exchanged();
+        self.meetings.on_exchange_of_all();
         self.spaces.merge(pairs)?;
         self.barrier = Barrier::Gathering;
         self.release();
         self.leave_if_all_left();
+        Ok(())
+    }
+
+    /// Handles that somewhere tasks wait in the barrier of a group with tasks here: once these have entered, or have
+    /// left, [`Effect::ExchangeGroup`] says so.
+    pub fn on_group_awaited(&mut self, group: &RankGroup) {
+        self.meetings.ask(group, &self.here);
+        self.meet();
+    }
+
+    /// Handles the end of a group's exchange: `pairs` are those of all its agents, and its barrier is over.
+    pub fn on_group_complete(&mut self, group: &RankGroup, pairs: Bytes) -> Result<(), PairError> {
+        assert!(self.meetings.is_exchanging(group), "an exchange ends that was not asked for");
+        self.spaces.merge(pairs)?;
+        self.release_group(group);
         Ok(())
     }
 
@@ -219,7 +254,7 @@ impl Server {
                 reply::put_result(&mut self.replies, result);
             }
             Request::Get { kvsname, key } => self.on_get(kvsname, key),
-            Request::BarrierIn => return self.on_barrier_in(index),
+            Request::BarrierIn { group } => return self.on_barrier_in(index, group),
             Request::Init { version } => self.on_init(version),
             Request::GetMaxes => self.on_get_maxes(),
             Request::GetAppnum => self.on_get_appnum(index),
@@ -277,7 +312,25 @@ impl Server {
         reply::get_result(&mut self.replies, quoted, value);
     }
 
-    fn on_barrier_in(&mut self, index: usize) -> Result<(), ClientError> {
+    fn on_barrier_in(&mut self, index: usize, group: Option<&[u8]>) -> Result<(), ClientError> {
+        let (ranks, tag) = match Scope::parse(group, self.info.size)? {
+            Scope::Whole => return self.on_barrier_of_all(index),
+            Scope::World(tag) => (IdSet::range(0, self.info.size - 1), tag),
+            Scope::Node(tag) => (self.ranks.clone(), tag),
+            Scope::Ranks(ranks, tag) => (ranks, tag),
+        };
+        let rank = self.clients[index].rank;
+        if !ranks.contains(rank.0) {
+            let group = Excerpt::new(group.unwrap_or_default());
+            return Err(ClientError::Group { group, fault: GroupFault::Stranger });
+        }
+        self.meetings.enter(&RankGroup { ranks, tag }, rank, &self.here)?;
+        self.flush_replies(rank);
+        self.meet();
+        Ok(())
+    }
+
+    fn on_barrier_of_all(&mut self, index: usize) -> Result<(), ClientError> {
         let client = &mut self.clients[index];
         if client.entered {
             return Err(ClientError::BarrierTwice);
@@ -341,6 +394,10 @@ impl Server {
         if !client.entered {
             self.barrier_waits_for -= 1;
         }
+        let rank = client.rank;
+        self.here.remove(rank.0);
+        self.meetings.leave(rank);
+        self.meet();
         self.exchange_if_complete(index);
         self.leave_if_all_left();
     }
@@ -375,6 +432,33 @@ impl Server {
         let idle = self.barrier_waits_for == 0 && self.barrier == Barrier::Gathering;
         if idle && self.clients.iter().all(|client| client.left) {
             self.effects.push_back(Effect::Leave);
+        }
+    }
+}
+
+/// Barriers of groups.
+impl Server {
+    /// Goes on with every group of which all tasks here have entered or have left.
+    fn meet(&mut self) {
+        let complete: Vec<RankGroup> = self.meetings.complete().cloned().collect();
+        for group in complete {
+            if group.ranks.difference(&self.ranks).is_empty() {
+                self.release_group(&group);
+            } else {
+                let puts = self.spaces.puts();
+                let pairs = self.spaces.put_after(self.meetings.exchange(&group, puts));
+                self.effects.push_back(Effect::ExchangeGroup { group, pairs });
+            }
+        }
+    }
+
+    /// Lets everybody of a group out, in order of rank.
+    fn release_group(&mut self, group: &RankGroup) {
+        let mut line = BytesMut::new();
+        reply::text(&mut line, format_args!("cmd=barrier_out tag={}", group.tag));
+        let line = line.freeze();
+        for rank in self.meetings.end(group).iter().map(Rank) {
+            self.effects.push_back(Effect::Reply { rank, bytes: line.clone() });
         }
     }
 }

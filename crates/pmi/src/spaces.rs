@@ -87,7 +87,7 @@ impl Spaces {
         self.created.remove(name).is_some()
     }
 
-    /// What the local tasks have put since the last call, for the other nodes.
+    /// What the local tasks have put and not everybody has, for an exchange of all.
     pub(crate) fn take_pending(&mut self) -> Bytes {
         let mut out = BytesMut::new();
         self.own.take_pending(&[], &mut out);
@@ -95,6 +95,25 @@ impl Spaces {
             space.take_pending(name, &mut out);
         }
         out.freeze()
+    }
+
+    /// How many puts local tasks have made into the job's own space.
+    pub(crate) fn puts(&self) -> u64 {
+        self.own.puts()
+    }
+
+    /// What of the job's own space they have put after so many puts and not everybody has. Clients that create
+    /// spaces know no exchange of fewer than all.
+    pub(crate) fn put_after(&self, puts: u64) -> Bytes {
+        let mut out = BytesMut::new();
+        self.own.append_after(puts, &[], &mut out);
+        out.freeze()
+    }
+
+    /// Takes note that everybody gets what the last `take_pending` took.
+    pub(crate) fn on_exchanged(&mut self) {
+        self.own.on_exchanged();
+        self.created.values_mut().for_each(Kvs::on_exchanged);
     }
 
     /// Adds all pairs that an exchange brought, or none when they are garbled.

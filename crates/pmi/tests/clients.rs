@@ -113,7 +113,10 @@ impl Job {
                 Effect::Reply { rank, bytes } => self.reply(rank, &bytes),
                 Effect::Exchange { pairs } => self.enter(pairs),
                 Effect::Leave => {}
-                Effect::Abort { .. } | Effect::Violation { .. } | Effect::ClosedActive { .. } => {
+                Effect::ExchangeGroup { .. }
+                | Effect::Abort { .. }
+                | Effect::Violation { .. }
+                | Effect::ClosedActive { .. } => {
                     panic!("{effect:?}")
                 }
             }

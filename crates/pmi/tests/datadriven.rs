@@ -3,7 +3,8 @@
 //! Commands: `job size=N local=RANKS [universe=N] [mapping=M] [appnums=...]`, `send RANK` (each line of input with
 //! its line end, in one read), `raw RANK` (each line of input one read, escapes undone, no line end added),
 //! `repeat RANK N` (one read of N times the input, then a line end), `exchange` (the pending exchange comes back,
-//! with the input's `key=value` from elsewhere), `closed RANK`, `exit RANK`, `state`.
+//! with the input's `key=value` from elsewhere), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
+//! comes back, with the input's pairs), `closed RANK`, `exit RANK`, `state`.
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
 
@@ -11,7 +12,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
-use model::Rank;
+use model::{Rank, RankGroup};
 use pmi::{ClientState, Effect, JobInfo, LocalTask, Pairs, Server};
 use testkit::{Case, run_datadriven};
 
@@ -33,6 +34,16 @@ fn a_client_that_breaks_the_protocol_is_named_and_heard_no_more() {
 #[test]
 fn requests_may_be_cut_and_joined_anywhere() {
     run("framing.txt");
+}
+
+#[test]
+fn groups_meet_apart_from_the_others() {
+    run("groups.txt");
+}
+
+#[test]
+fn a_group_that_cannot_meet_ends_its_callers_part() {
+    run("bad_groups.txt");
 }
 
 #[test]
@@ -109,6 +120,14 @@ impl Session {
                     return error.to_string();
                 }
             }
+            "await" => self.server.on_group_awaited(&group(case)),
+            "meet" => {
+                let group = group(case);
+                let pairs = self.exchanged(case);
+                if let Err(error) = self.server.on_group_complete(&group, pairs) {
+                    return error.to_string();
+                }
+            }
             "closed" => self.server.on_closed(rank()),
             "exit" => self.server.on_task_exit(rank()),
             "state" => return self.states(),
@@ -124,7 +143,7 @@ impl Session {
             let (key, value) = line.split_once('=').unwrap();
             Pairs::append(&mut all, b"", key.as_bytes(), value.as_bytes());
         }
-        if case.args == ["garbled"] {
+        if case.args.contains(&"garbled") {
             all.extend_from_slice(b"\x05");
         }
         all.freeze()
@@ -162,6 +181,12 @@ impl Session {
                     Pairs::new(pairs).map(|pair| show_pair(&pair.unwrap())).collect();
                 writeln!(out, "exchange{pairs}")
             }
+            Effect::ExchangeGroup { group, pairs } => {
+                self.pending = pairs.clone();
+                let pairs: String =
+                    Pairs::new(pairs).map(|pair| show_pair(&pair.unwrap())).collect();
+                writeln!(out, "exchange of {}:{}{pairs}", group.ranks, group.tag)
+            }
             Effect::Leave => writeln!(out, "leave"),
             Effect::Abort { rank, code, message } => {
                 writeln!(out, "abort by {rank}: code {code}, message `{message}`")
@@ -170,6 +195,12 @@ impl Session {
             Effect::ClosedActive { rank } => writeln!(out, "{rank} ended while active"),
         };
     }
+}
+
+/// The group in the first argument: `0-2,5:7`.
+fn group(case: &Case<'_>) -> RankGroup {
+    let (ranks, tag) = case.args[0].split_once(':').unwrap();
+    RankGroup { ranks: ranks.parse().unwrap(), tag: tag.parse().unwrap() }
 }
 
 fn show_pair(pair: &pmi::Pair) -> String {
