@@ -1,7 +1,7 @@
 //! The end of a member: in good order, from the leaves to the head, or at once.
 
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec;
 use core::time::Duration;
 
@@ -9,10 +9,10 @@ use model::Time;
 use proto::Event;
 use wire::{MarkKind, Message, Stats};
 
-use crate::Effect;
 use crate::child::Child;
 use crate::engine::{Above, Engine, Phase};
 use crate::job::Job;
+use crate::{Effect, LinkEnd};
 
 /// The end of the session.
 #[derive(Debug)]
@@ -107,4 +107,14 @@ impl Engine {
 
 fn bye(stats: &Stats) -> Message {
     Message::Bye(Box::new(stats.clone()))
+}
+
+/// Why an agent whose link to its parent is over has nobody to obey.
+pub(crate) fn parent_gone(end: LinkEnd, words: &str) -> String {
+    let end = match end {
+        LinkEnd::Closed => "its parent is gone",
+        LinkEnd::Cut => "the network to its parent is cut",
+        LinkEnd::Misbehaved => "its parent broke the protocol",
+    };
+    if words.is_empty() { end.to_string() } else { alloc::format!("{end}: {words}") }
 }

@@ -19,7 +19,7 @@ use wire::{Hello, JobFault, JobSpec, MarkKind, Message, SessionSpec, Stats, Welc
 
 use crate::child::Child;
 use crate::child_table::ChildTable;
-use crate::ending::Ending;
+use crate::ending::{Ending, parent_gone};
 use crate::handout::Handout;
 use crate::head::Head;
 use crate::job::Job;
@@ -425,6 +425,8 @@ impl Engine {
             }
             Message::Launch(job) => self.launch(job),
             Message::Release { job: _, fence, payload } => self.on_release(fence, payload),
+            Message::GroupRelease { group, payload, .. } => self.on_group_release(&group, payload),
+            Message::GroupAwaited(_, group) => self.on_group_awaited(&group),
             Message::Signal(job, signal) => {
                 self.tell_children(Message::Signal(job, signal));
                 self.signal_tasks(job, signal);
@@ -445,6 +447,7 @@ impl Engine {
             | Message::StartFailed(_)
             | Message::JobFault(..)
             | Message::Enter { .. }
+            | Message::GroupEnter { .. }
             | Message::Output(_)
             | Message::OutputCredit(_)
             | Message::InputCredit(..)
@@ -473,6 +476,9 @@ impl Engine {
             Message::StartFailed(failures) => self.on_start_failures(failures),
             Message::JobFault(job, fault) => self.fault(job, *fault),
             Message::Enter { job: _, fence, payload } => self.on_child_enter(agent, fence, payload),
+            Message::GroupEnter { group, payload, .. } => {
+                self.on_group_enter(agent, &group, payload)
+            }
             Message::Output(output) => self.on_child_output(agent, output),
             Message::Done { job: _, statuses } => self.on_child_done(agent, statuses),
             Message::Lost(loss) => self.on_loss(loss),
@@ -487,6 +493,8 @@ impl Engine {
             | Message::JoinDeadline
             | Message::Launch(_)
             | Message::Release { .. }
+            | Message::GroupRelease { .. }
+            | Message::GroupAwaited(..)
             | Message::OutputCredit(_)
             | Message::Input { .. }
             | Message::InputEnd(..)
@@ -645,16 +653,6 @@ impl Engine {
         }
         self.job = Some(job);
     }
-}
-
-/// Why an agent whose link to its parent is over has nobody to obey.
-fn parent_gone(end: LinkEnd, words: &str) -> String {
-    let end = match end {
-        LinkEnd::Closed => "its parent is gone",
-        LinkEnd::Cut => "the network to its parent is cut",
-        LinkEnd::Misbehaved => "its parent broke the protocol",
-    };
-    if words.is_empty() { end.to_string() } else { alloc::format!("{end}: {words}") }
 }
 
 /// Output that the head may hold for a slow reader, in bytes.

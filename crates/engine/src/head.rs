@@ -166,6 +166,9 @@ impl Head {
             | Message::Launch(_)
             | Message::Release { .. }
             | Message::Output(_)
+            | Message::GroupEnter { .. }
+            | Message::GroupRelease { .. }
+            | Message::GroupAwaited(..)
             | Message::OutputCredit(_)
             | Message::Input { .. }
             | Message::InputEnd(..)

@@ -17,11 +17,13 @@ use crate::engine::{Engine, Phase};
 use crate::{Effect, PMI_FD, Spawn};
 
 mod exchange;
+mod groups;
 mod input;
 mod output;
 mod records;
 
 use exchange::Exchange;
+use groups::Groups;
 pub(crate) use input::INPUT_BYTES;
 use records::{Kept, Records};
 
@@ -38,6 +40,7 @@ pub(crate) struct Job {
     pmi: pmi::Server,
     fence: Fence,
     exchange: Exchange,
+    groups: Groups,
     stopping: Option<Stopping>,
     faults_told: u32,
     /// Children below which tasks may still run.
@@ -123,6 +126,7 @@ impl Job {
             pmi: pmi::Server::new(info),
             fence: Fence::new(!ranks.is_empty(), children.iter().copied()),
             exchange: Exchange::None,
+            groups: Groups::default(),
             stopping: None,
             faults_told: 0,
             children,
@@ -160,7 +164,10 @@ impl Job {
         let kill_at = self.stopping.as_ref().and_then(|stopping| stopping.kill_at);
         // While nothing is read, a stream's silence is ours, not its task's.
         let flush_at = self.flush_at.filter(|_| self.reading);
-        [flush_at, self.check_at, kill_at, self.exchange.due_at()].into_iter().flatten().min()
+        [flush_at, self.check_at, kill_at, self.exchange.due_at(), self.groups.due_at()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn id(&self) -> JobId {
@@ -277,7 +284,9 @@ impl Engine {
         job.statuses.insert(rank, status);
         self.events.push_back(Event::TaskEnded { job: id, rank, status });
         let unfinalized = job.pmi.state(rank) == pmi::ClientState::Active && !task.broke_pmi;
-        job.pmi.on_task_exit(rank);
+        // Where a task that failed ends the job, nobody of its groups may go on without it.
+        let failed = status != ExitStatus::Exited(0) || unfinalized;
+        job.pmi.on_task_exit(rank, failed && job.spec.stop_on_failure);
         if job.spec.io.stdin == Some(rank) {
             self.up(Message::InputClosed(id));
         }
@@ -328,6 +337,7 @@ impl Engine {
             job.statuses.merge(&statuses);
             job.fence.on_child_end(agent);
             self.drain_fence();
+            self.on_child_left_groups(agent);
         }
     }
 
@@ -396,6 +406,7 @@ impl Engine {
             self.hurry_children();
         }
         self.finish_exchange();
+        self.check_groups();
         self.check_deserters();
         let flush_at = self.job.as_ref().filter(|job| job.reading).and_then(|job| job.flush_at);
         if flush_at.is_some_and(|at| at <= now) {

@@ -40,8 +40,7 @@ impl Scope {
     /// Understands the field `group` of a `barrier_in`, in a job of `size` ranks.
     pub(crate) fn parse(group: Option<&[u8]>, size: u32) -> Result<Scope, ClientError> {
         let Some(group) = group else { return Ok(Scope::Whole) };
-        parse(group, size)
-            .map_err(|fault| ClientError::Group { group: Excerpt::new(group), fault })
+        parse(group, size).map_err(|fault| ClientError::Group { group: Excerpt::new(group), fault })
     }
 }
 

@@ -28,12 +28,12 @@ struct Meeting {
 }
 
 impl Meetings {
-    /// Takes a task into the barrier of its group. Of all tasks here, those in `here` can still come.
+    /// Takes a task into the barrier of its group. Of all tasks here, `here` says who can still come.
     pub(crate) fn enter(
         &mut self,
         group: &RankGroup,
         rank: Rank,
-        here: &IdSet,
+        here: impl FnOnce() -> IdSet,
     ) -> Result<(), ClientError> {
         let meeting = self.open(group, here);
         if !meeting.awaited.remove(rank.0) {
@@ -43,8 +43,8 @@ impl Meetings {
         Ok(())
     }
 
-    /// Waits for the tasks here, of which those in `here` can still come, since others of the group do.
-    pub(crate) fn ask(&mut self, group: &RankGroup, here: &IdSet) {
+    /// Waits for the tasks of the group here, since others of it wait. `here` says who can still come.
+    pub(crate) fn ask(&mut self, group: &RankGroup, here: impl FnOnce() -> IdSet) {
         self.open(group, here);
     }
 
@@ -84,11 +84,11 @@ impl Meetings {
         self.told.clear();
     }
 
-    fn open(&mut self, group: &RankGroup, here: &IdSet) -> &mut Meeting {
-        self.open.entry(group.clone()).or_insert_with(|| Meeting {
-            awaited: here.difference(&here.difference(&group.ranks)),
-            entered: IdSet::new(),
-            is_exchanging: false,
+    fn open(&mut self, group: &RankGroup, here: impl FnOnce() -> IdSet) -> &mut Meeting {
+        self.open.entry(group.clone()).or_insert_with(|| {
+            let here = here();
+            let awaited = here.difference(&here.difference(&group.ranks));
+            Meeting { awaited, entered: IdSet::new(), is_exchanging: false }
         })
     }
 }

@@ -33,9 +33,6 @@ pub struct Server {
     barrier_waits_for: usize,
     barrier: Barrier,
     meetings: Meetings,
-    /// The ranks of this node, and those of them that have not left.
-    ranks: IdSet,
-    here: IdSet,
     /// The replies to the client whose bytes are being handled.
     replies: BytesMut,
     effects: VecDeque<Effect>,
@@ -52,6 +49,8 @@ struct Client {
     left: bool,
     /// Its end or its fault has been reported, and nothing that it sends counts.
     condemned: bool,
+    /// Its end is to end the job.
+    is_missed: bool,
     lines: LineBuffer,
 }
 
@@ -135,15 +134,12 @@ impl Server {
         let mut clients: Vec<Client> =
             info.tasks.iter().map(|task| Client::new(task.rank, task.appnum)).collect();
         clients.sort_unstable_by_key(|client| client.rank);
-        let ranks: IdSet = clients.iter().map(|client| client.rank.0).collect();
         Server {
             spaces: Spaces::new(&info),
             barrier_waits_for: clients.len(),
             clients,
             barrier: Barrier::Gathering,
             meetings: Meetings::default(),
-            here: ranks.clone(),
-            ranks,
             replies: BytesMut::new(),
             effects: VecDeque::new(),
             info,
@@ -187,10 +183,12 @@ impl Server {
         self.on_gone(index);
     }
 
-    /// Handles the end of a task's process. First hand in every byte that it sent before. A job that goes on
-    /// although a task ended abnormally goes on without it: barriers do not wait for it any more.
-    pub fn on_task_exit(&mut self, rank: Rank) {
+    /// Handles the end of a task's process. First hand in every byte that it sent before. Barriers do not wait for it
+    /// any more, also in a job that goes on although a task ended abnormally; but where it `is_missed`, since the job
+    /// is to end, its groups are not let out without it.
+    pub fn on_task_exit(&mut self, rank: Rank, is_missed: bool) {
         let index = self.index(rank);
+        self.clients[index].is_missed = is_missed;
         self.on_gone(index);
         self.leave(index);
     }
@@ -210,7 +208,7 @@ impl Server {
     /// Handles that somewhere tasks wait in the barrier of a group with tasks here: once these have entered, or have
     /// left, [`Effect::ExchangeGroup`] says so.
     pub fn on_group_awaited(&mut self, group: &RankGroup) {
-        self.meetings.ask(group, &self.here);
+        self.meetings.ask(group, || present(&self.clients));
         self.meet();
     }
 
@@ -230,6 +228,10 @@ impl Server {
     /// Returns the next effect. Call until `None` after every `on_*` call.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
+    }
+
+    fn has(&self, rank: Rank) -> bool {
+        self.clients.binary_search_by_key(&rank, |client| client.rank).is_ok()
     }
 
     fn index(&self, rank: Rank) -> usize {
@@ -316,7 +318,7 @@ impl Server {
         let (ranks, tag) = match Scope::parse(group, self.info.size)? {
             Scope::Whole => return self.on_barrier_of_all(index),
             Scope::World(tag) => (IdSet::range(0, self.info.size - 1), tag),
-            Scope::Node(tag) => (self.ranks.clone(), tag),
+            Scope::Node(tag) => (self.clients.iter().map(|client| client.rank.0).collect(), tag),
             Scope::Ranks(ranks, tag) => (ranks, tag),
         };
         let rank = self.clients[index].rank;
@@ -324,7 +326,7 @@ impl Server {
             let group = Excerpt::new(group.unwrap_or_default());
             return Err(ClientError::Group { group, fault: GroupFault::Stranger });
         }
-        self.meetings.enter(&RankGroup { ranks, tag }, rank, &self.here)?;
+        self.meetings.enter(&RankGroup { ranks, tag }, rank, || present(&self.clients))?;
         self.flush_replies(rank);
         self.meet();
         Ok(())
@@ -394,10 +396,11 @@ impl Server {
         if !client.entered {
             self.barrier_waits_for -= 1;
         }
-        let rank = client.rank;
-        self.here.remove(rank.0);
-        self.meetings.leave(rank);
-        self.meet();
+        let (rank, is_missed) = (client.rank, client.is_missed);
+        if !is_missed {
+            self.meetings.leave(rank);
+            self.meet();
+        }
         self.exchange_if_complete(index);
         self.leave_if_all_left();
     }
@@ -442,7 +445,7 @@ impl Server {
     fn meet(&mut self) {
         let complete: Vec<RankGroup> = self.meetings.complete().cloned().collect();
         for group in complete {
-            if group.ranks.difference(&self.ranks).is_empty() {
+            if group.ranks.iter().all(|rank| self.has(Rank(rank))) {
                 self.release_group(&group);
             } else {
                 let puts = self.spaces.puts();
@@ -488,6 +491,12 @@ impl Server {
     }
 }
 
+/// Those for which the barriers of groups wait.
+fn present(clients: &[Client]) -> IdSet {
+    let present = clients.iter().filter(|client| !client.left || client.is_missed);
+    present.map(|client| client.rank.0).collect()
+}
+
 impl Client {
     fn new(rank: Rank, appnum: u32) -> Client {
         Client {
@@ -497,6 +506,7 @@ impl Client {
             entered: false,
             left: false,
             condemned: false,
+            is_missed: false,
             lines: LineBuffer::default(),
         }
     }

@@ -4,7 +4,7 @@
 //! its line end, in one read), `raw RANK` (each line of input one read, escapes undone, no line end added),
 //! `repeat RANK N` (one read of N times the input, then a line end), `exchange` (the pending exchange comes back,
 //! with the input's `key=value` from elsewhere), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
-//! comes back, with the input's pairs), `closed RANK`, `exit RANK`, `state`.
+//! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`.
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
 
@@ -129,7 +129,7 @@ impl Session {
                 }
             }
             "closed" => self.server.on_closed(rank()),
-            "exit" => self.server.on_task_exit(rank()),
+            "exit" => self.server.on_task_exit(rank(), case.args.contains(&"missed")),
             "state" => return self.states(),
             other => panic!("no command `{other}`"),
         }

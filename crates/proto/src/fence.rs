@@ -135,6 +135,13 @@ impl Fence {
         }
     }
 
+    /// The children that are waited for.
+    pub fn awaited_children(&self) -> impl Iterator<Item = AgentId> {
+        let is_awaited = |part: &&Part| matches!(part, Part::Awaited);
+        let awaited = self.children.iter().filter(move |(_, part)| is_awaited(part));
+        awaited.map(|(child, _)| *child)
+    }
+
     /// Handles that no local task can enter any more.
     pub fn on_local_end(&mut self) {
         if let Some(part) = &mut self.local {

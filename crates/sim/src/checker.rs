@@ -1,6 +1,6 @@
 //! What must hold after everything that happens, and the counts that tests ask for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use model::Rank;
@@ -9,7 +9,7 @@ use wire::Stream;
 use crate::pattern;
 use crate::reference::Reference;
 use crate::report::Report;
-use crate::task::stream_index;
+use crate::task::{Meeting, stream_index};
 
 /// Watches a run.
 #[derive(Default)]
@@ -22,6 +22,10 @@ pub(crate) struct Checker {
     entered: Vec<u32>,
     /// How many tasks have ended after so many fences, so that later ones do not wait for them.
     excused: BTreeMap<usize, u32>,
+    /// Who has entered the barrier of a group.
+    meetings: BTreeMap<Meeting, BTreeSet<u32>>,
+    /// Tasks that have ended, and for which nobody waits.
+    excused_ranks: BTreeSet<u32>,
     /// Bytes of each stream that the head has written.
     written: BTreeMap<(Rank, usize), u64>,
     /// Bytes of each stream that were written to files.
@@ -64,7 +68,8 @@ impl Checker {
     }
 
     /// A task that has entered so many fences has ended, and the others may go on without it.
-    pub(crate) fn excuse_from_fences(&mut self, fences: usize) {
+    pub(crate) fn excuse_from_fences(&mut self, rank: Rank, fences: usize) {
+        self.excused_ranks.insert(rank.0);
         *self.excused.entry(fences).or_default() += 1;
     }
 
@@ -80,6 +85,19 @@ impl Checker {
         if entered + excused != self.n_tasks {
             let n_tasks = self.n_tasks;
             self.violate(format!("fence {fence} released when {entered} of {n_tasks} had entered"));
+        }
+    }
+
+    pub(crate) fn on_meeting_entered(&mut self, meeting: Meeting, rank: Rank) {
+        self.meetings.entry(meeting).or_default().insert(rank.0);
+    }
+
+    /// A group's barrier ends when all its members have entered it, but for those that are excused.
+    pub(crate) fn on_meeting_left(&mut self, meeting: Meeting, members: &[u32]) {
+        let entered = self.meetings.entry(meeting).or_default();
+        let has_come = |rank| entered.contains(rank) || self.excused_ranks.contains(rank);
+        if let Some(missing) = members.iter().find(|rank| !has_come(rank)) {
+            self.violate(format!("{meeting:?} ended before rank {missing} had entered"));
         }
     }
 

@@ -40,5 +40,5 @@ pub use log_file::{LogError, LogFile, LogHeader, LogWriter};
 pub use memory::{BYTES_PER_AGENT, BYTES_PER_TASK, bytes_needed};
 pub use random::Random;
 pub use report::{Failure, Report};
-pub use script::{Script, Step};
+pub use script::{Grouping, Script, Step};
 pub use session::{Costs, Session};

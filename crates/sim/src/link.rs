@@ -116,7 +116,10 @@ pub(crate) fn transfer_time(bytes: u64, bandwidth: Option<u64>) -> Duration {
 pub(crate) fn message_bytes(message: &Message) -> u64 {
     const HEADER: u64 = 32;
     let payload = match message {
-        Message::Enter { payload, .. } | Message::Release { payload, .. } => payload.len(),
+        Message::Enter { payload, .. }
+        | Message::Release { payload, .. }
+        | Message::GroupEnter { payload, .. }
+        | Message::GroupRelease { payload, .. } => payload.len(),
         Message::Output(output) => output.len(),
         Message::Input { data, .. } => data.len(),
         Message::Welcome(welcome) => welcome.names.len(),
@@ -142,7 +145,8 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Records(..)
         | Message::Ping { .. }
         | Message::Suspend(_)
-        | Message::MoreWork(_) => 0,
+        | Message::MoreWork(_)
+        | Message::GroupAwaited(..) => 0,
     };
     HEADER + payload as u64
 }
@@ -178,6 +182,9 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::Work(_) => "Work",
         Message::Marks(_) => "Marks",
         Message::Records(..) => "Records",
+        Message::GroupEnter { .. } => "GroupEnter",
+        Message::GroupRelease { .. } => "GroupRelease",
+        Message::GroupAwaited(..) => "GroupAwaited",
     }
 }
 

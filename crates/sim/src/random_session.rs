@@ -16,7 +16,7 @@ use crate::fault::ShellPlan;
 use crate::launch::Launch;
 use crate::random::Random;
 use crate::random_faults::with_faults;
-use crate::script::{Script, Step};
+use crate::script::{Grouping, Script, Step};
 use crate::session::Session;
 
 const TREES: [&str; 9] = [
@@ -67,7 +67,9 @@ fn with_tasks(session: Session, random: &mut Random, n: u32) -> Session {
     let has_input = random.once_in(3);
     let input_bytes = if random.once_in(6) { 2_000_000 } else { 300_000 };
     let reads = has_input && random.once_in(2);
-    let session = session.script(random_script(random, reads));
+    let meets = !reads && random.once_in(8);
+    let script = if meets { meetings(random) } else { random_script(random, reads) };
+    let session = session.script(script);
     let reader = random_rank(random, session.n_tasks());
     session.reader(reader).input(if has_input { random.below(input_bytes) } else { 0 })
 }
@@ -185,6 +187,26 @@ fn fences(script: Script, random: &mut Random) -> Script {
     script.then(Step::PmiFinalize)
 }
 
+/// Barriers of random groups, up to three at once, between those of all.
+fn meetings(random: &mut Random) -> Script {
+    let begin = Script::new().then(Step::PmiInit).then(Step::PutCard);
+    let script = (0..random.between(1, 4)).fold(begin, |script, _| {
+        let groupings: Vec<Grouping> =
+            (0..random.between(1, 3)).map(|_| random_grouping(random)).collect();
+        let groups = groupings.iter().copied().zip(1..).collect();
+        let script =
+            script.wait(Duration::from_millis(random.below(2_000))).then(Step::Meet(groups));
+        let script = groupings.into_iter().map(Step::CheckMember).fold(script, Script::then);
+        if random.once_in(3) { script.then(Step::Fence) } else { script }
+    });
+    script.then(Step::PmiFinalize)
+}
+
+fn random_grouping(random: &mut Random) -> Grouping {
+    let number = random_number(random, 2, 20);
+    if random.once_in(2) { Grouping::Modulo(number) } else { Grouping::Rows(number) }
+}
+
 /// Hosts on which a start takes another time, and drivers that tell when it is over.
 fn with_differing_hosts(session: Session, random: &mut Random, n: u32) -> Session {
     let session = if random.once_in(2) { session } else { session.told() };
@@ -196,10 +218,11 @@ fn with_differing_hosts(session: Session, random: &mut Random, n: u32) -> Sessio
 /// Up to three tasks that fail somewhere on their way, and programs that are not there.
 fn with_failing_tasks(mut session: Session, random: &mut Random, n: u32) -> Session {
     let n_tasks = session.n_tasks();
+    let meets = session.script_of_all().meets();
     if random.once_in(3) {
         for _ in 0..random.between(1, 3) {
             let rank = random_rank(random, n_tasks);
-            let script = failing_script(random, session.has_timeout());
+            let script = failing_script(random, session.has_timeout(), meets);
             session = session.task(rank, script);
         }
     }
@@ -212,9 +235,11 @@ fn with_failing_tasks(mut session: Session, random: &mut Random, n: u32) -> Sess
     session
 }
 
-/// A task that fails somewhere on its way; it hangs only where something is to end it.
-fn failing_script(random: &mut Random, is_limited: bool) -> Script {
-    let script = random_script(random, false);
+/// A task that fails somewhere on its way; it hangs only where something is to end it. Where the
+/// others are in barriers of groups it enters no barrier: two that each wait for the other would
+/// be the program's fault.
+fn failing_script(random: &mut Random, is_limited: bool, meets: bool) -> Script {
+    let script = if meets { Script::new() } else { random_script(random, false) };
     let script = script.wait(Duration::from_millis(random.below(1_000)));
     let init = Script::new().then(Step::PmiInit);
     match random.below(7) {
@@ -222,6 +247,7 @@ fn failing_script(random: &mut Random, is_limited: bool) -> Script {
         1 => script.then(Step::Die(*random.pick(&[Signal::SEGV, Signal::KILL, Signal::TERM]))),
         2 => init.then(Step::Abort(*random.pick(&[7, 0, -1, 256]))),
         3 => init.exit(0),
+        4 if meets => init.then(Step::PutCard).then(Step::PmiFinalize).exit(*random.pick(&[0, 9])),
         4 => init.then(Step::PutCard).then(Step::Fence).exit(*random.pick(&[0, 9])),
         5 if is_limited => script.then(Step::Hang),
         _ => init.then(Step::Pmi("cmd=nonsense".into(), None)),

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use model::Signal;
+use model::{Rank, Signal};
 use wire::Stream;
 
 /// One step of a task.
@@ -29,6 +29,11 @@ pub enum Step {
     CheckCard(u32),
     /// Enter PMI's barrier and wait for its release.
     Fence,
+    /// Enter the barriers of one's groups under these tags, which differ, all at once, and wait for
+    /// the end of all. One who would be alone in a group enters none.
+    Meet(Vec<(Grouping, i32)>),
+    /// Get the card of the next in one's group and check it.
+    CheckMember(Grouping),
     /// Say `finalize` over PMI.
     PmiFinalize,
     /// Call PMI's abort with this code, then wait for the end.
@@ -43,6 +48,30 @@ pub enum Step {
     Die(Signal),
     /// Do nothing until somebody ends it.
     Hang,
+}
+
+/// How ranks are put into groups.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Grouping {
+    /// Those that are equal modulo this number.
+    Modulo(u32),
+    /// So many in a row.
+    Rows(u32),
+}
+
+impl Grouping {
+    /// The group of `rank` in a job of so many tasks, in ascending order.
+    pub fn members(self, rank: Rank, n_tasks: u32) -> Vec<u32> {
+        match self {
+            Grouping::Modulo(number) => {
+                (rank.0 % number..n_tasks).step_by(number as usize).collect()
+            }
+            Grouping::Rows(length) => {
+                let first = rank.0 / length * length;
+                (first..n_tasks.min(first.saturating_add(length))).collect()
+            }
+        }
+    }
 }
 
 /// The steps of a task. A script that runs out exits with status 0.
@@ -92,6 +121,11 @@ impl Script {
     #[must_use]
     pub fn exit(self, status: u8) -> Script {
         self.then(Step::Exit(status))
+    }
+
+    /// Whether groups of tasks meet.
+    pub(crate) fn meets(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Meet(_)))
     }
 
     pub(crate) fn steps(&self) -> Rc<[Step]> {

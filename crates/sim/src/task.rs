@@ -3,6 +3,7 @@
 //! It does no more than one step at a time, so that faults fall between any two. What it does to
 //! the outside comes out as [`Act`]s, which the world performs.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use model::{ExitStatus, Rank, Signal, Time, Usage};
 use wire::Stream;
 
-use crate::script::Step;
+use crate::script::{Grouping, Step};
 
 /// What a pipe holds before its writer has to wait.
 pub(crate) const PIPE_BYTES: u64 = 65_536;
@@ -30,6 +31,10 @@ pub(crate) enum Act {
     EnteredFence(usize),
     /// It has left its fence of this number.
     LeftFence(usize),
+    /// It has entered its group's barrier.
+    EnteredMeeting(Meeting),
+    /// It has left it, of which these are the members.
+    LeftMeeting(Meeting, Vec<u32>),
     /// It has taken what was in its standard input.
     TookInput,
     /// It has ended.
@@ -39,6 +44,10 @@ pub(crate) enum Act {
     /// It has seen something that must not be.
     Wrong(String),
 }
+
+/// One barrier of one group: how ranks are grouped, the tag, the first member, and how often the
+/// group met so before.
+pub(crate) type Meeting = (Grouping, i32, u32, u32);
 
 /// What a task waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -68,6 +77,8 @@ pub(crate) struct Task {
     ignores_term: bool,
     /// How many fences it has entered.
     pub(crate) fences: usize,
+    /// How often it has met its group under a tag.
+    meetings: BTreeMap<(Grouping, i32), u32>,
     pub(crate) waits_for: Wait,
     /// Until when it is stopped, and what is to end it then.
     pub(crate) stopped_until: Time,
@@ -132,6 +143,7 @@ impl Task {
             done: 0,
             ignores_term: false,
             fences: 0,
+            meetings: BTreeMap::new(),
             waits_for: Wait::Turn,
             stopped_until: Time::ZERO,
             pending: None,
@@ -184,10 +196,18 @@ impl Task {
             Step::Pmi(line, Some(reply)) => self.ask(&line, &reply),
             Step::PmiInit => self.ask(
                 "cmd=init pmi_version=1 pmi_subversion=1",
-                "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
+                "cmd=response_to_init pmi_version=1 pmi_subversion=2 rc=0",
             ),
             Step::PutCard => self.ask(&self.put_request(), "cmd=put_result rc=0"),
-            Step::CheckCard(distance) => self.check_card(distance),
+            Step::CheckCard(distance) => {
+                self.check_card(Rank((self.rank.0 + distance) % self.n_tasks))
+            }
+            Step::CheckMember(grouping) => {
+                let members = grouping.members(self.rank, self.n_tasks);
+                let next = members.iter().find(|member| **member > self.rank.0);
+                self.check_card(Rank(*next.unwrap_or(&members[0])))
+            }
+            Step::Meet(groups) => self.meet(&groups),
             Step::Fence => self.fence(),
             Step::PmiFinalize => self.ask("cmd=finalize", "cmd=finalize_ack"),
             Step::Abort(code) => {
@@ -269,8 +289,7 @@ impl Task {
         format!("cmd=put kvsname={kvsname} key=card-{rank} value={}", card(self.rank))
     }
 
-    fn check_card(&mut self, distance: u32) -> Vec<Act> {
-        let neighbour = Rank((self.rank.0 + distance) % self.n_tasks);
+    fn check_card(&mut self, neighbour: Rank) -> Vec<Act> {
         let request = format!("cmd=get kvsname={} key=card-{}", self.kvsname, neighbour.0);
         if self.done == 0 {
             return self.ask(&request, "");
@@ -285,6 +304,53 @@ impl Task {
             }
             None => self.wait_for(Wait::Pmi),
         }
+    }
+
+    /// Enters all barriers in one piece, then waits for as many ends, in any order.
+    fn meet(&mut self, groups: &[(Grouping, i32)]) -> Vec<Act> {
+        let groups: Vec<_> = groups
+            .iter()
+            .map(|&(grouping, tag)| (grouping, tag, grouping.members(self.rank, self.n_tasks)))
+            .filter(|(_, _, members)| members.len() > 1)
+            .collect();
+        if self.done == 0 {
+            return self.enter_meetings(&groups);
+        }
+        let mut acts = Vec::new();
+        while let Some(reply) = self.pmi.line() {
+            let tag = reply.strip_prefix("cmd=barrier_out tag=").and_then(|tag| tag.parse().ok());
+            let group = groups.iter().find(|group| Some(group.1) == tag);
+            let Some((grouping, tag, members)) = group.cloned() else {
+                return vec![Act::Wrong(format!("rank {} heard {reply:?}", self.rank.0))];
+            };
+            let round = self.meetings.entry((grouping, tag)).or_default();
+            acts.push(Act::LeftMeeting((grouping, tag, members[0], *round), members));
+            *round += 1;
+            self.done += 1;
+        }
+        if self.done == 1 + groups.len() as u64 {
+            return self.next_after(STEP_TIME, acts);
+        }
+        self.waits_for = Wait::Pmi;
+        acts
+    }
+
+    fn enter_meetings(&mut self, groups: &[(Grouping, i32, Vec<u32>)]) -> Vec<Act> {
+        if groups.is_empty() {
+            return self.next_after(STEP_TIME, vec![]);
+        }
+        self.done = 1;
+        self.waits_for = Wait::Pmi;
+        let mut lines = String::new();
+        let mut acts = Vec::new();
+        for (grouping, tag, members) in groups {
+            let list: Vec<String> = members.iter().map(u32::to_string).collect();
+            lines += &format!("cmd=barrier_in group={}:{tag}\n", list.join(","));
+            let round = self.meetings.get(&(*grouping, *tag)).copied().unwrap_or(0);
+            acts.push(Act::EnteredMeeting((*grouping, *tag, members[0], round)));
+        }
+        acts.push(Act::Pmi(lines.into()));
+        acts
     }
 
     fn fence(&mut self) -> Vec<Act> {

@@ -98,7 +98,10 @@ impl Class {
             | Message::Ping { .. }
             | Message::Suspend(_)
             | Message::MoreWork(_)
-            | Message::Work(_) => Class::Control,
+            | Message::Work(_)
+            | Message::GroupEnter { .. }
+            | Message::GroupRelease { .. }
+            | Message::GroupAwaited(..) => Class::Control,
         }
     }
 }

@@ -11,7 +11,8 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, RankGroup, Signal, StatusRuns, TaskMap,
+    Tree, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -114,6 +115,27 @@ pub enum Message {
     /// Up, before [`Message::Done`] and only when [`IoSpec::records`] asks for it: what is known of
     /// tasks that have ended.
     Records(JobId, Vec<TaskRecord>),
+    /// Up: every task of the group below has entered the group's barrier, or has ended.
+    GroupEnter {
+        /// The job whose tasks meet.
+        job: JobId,
+        /// Who meets.
+        group: Box<RankGroup>,
+        /// What they contribute: the concatenation of the nodes' payloads.
+        payload: Bytes,
+    },
+    /// Down: every task of the group has entered the group's barrier.
+    GroupRelease {
+        /// The job whose tasks meet.
+        job: JobId,
+        /// Who meets.
+        group: Box<RankGroup>,
+        /// What all of them contributed.
+        payload: Bytes,
+    },
+    /// Down: others wait in the barrier of a group with tasks below. `GroupEnter` is due also when
+    /// these end without entering.
+    GroupAwaited(JobId, Box<RankGroup>),
 }
 
 /// Agents that a child is to start beyond those that it was welcomed with.

@@ -66,6 +66,9 @@ impl Engine {
                     job.fence.on_local_enter(pairs);
                     self.drain_fence();
                 }
+                pmi::Effect::ExchangeGroup { group, pairs } => {
+                    self.on_group_exchange(&group, pairs);
+                }
                 pmi::Effect::Leave => {
                     job.fence.on_local_end();
                     self.drain_fence();

@@ -3,10 +3,11 @@
 use alloc::vec;
 
 use bytes::Bytes;
-use model::{JobId, Rank};
+use model::{AgentId, JobId, Rank};
 use wire::Message;
 
 use crate::Effect;
+use crate::child::Child;
 use crate::engine::Engine;
 
 /// Standard input that may be on its way to a task, in bytes.
@@ -44,12 +45,15 @@ impl Engine {
     /// missed orders that came before.
     fn link_towards(&self, rank: Rank) -> Option<crate::LinkId> {
         let agent = self.job.as_ref()?.spec.map.node_of(rank)?.agent();
+        self.child_towards(agent).filter(|child| child.is_up()).and_then(|child| child.link)
+    }
+
+    /// The child that this agent is, or is below.
+    pub(super) fn child_towards(&self, agent: AgentId) -> Option<&Child> {
         let below = self.children.range(..=agent).next_back();
-        let owner =
-            |child: &&crate::child::Child| child.agent == agent || child.below.contains(agent.0);
+        let owner = |child: &&Child| child.agent == agent || child.below.contains(agent.0);
         let child = below.map(|(_, child)| child).filter(owner);
-        let child = child.or_else(|| self.children.values().find(owner));
-        child.filter(|child| child.is_up()).and_then(|child| child.link)
+        child.or_else(|| self.children.values().find(owner))
     }
 
     pub(crate) fn on_task_input_written(&mut self, bytes: u32) {

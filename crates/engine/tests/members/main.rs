@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod batch;
+mod groups;
 mod member;
 
 use std::time::Duration;
@@ -288,7 +289,7 @@ fn a_release_is_handed_on_in_a_turn_of_its_own_before_the_tasks_here_are_let_out
     let links = vec![LinkId(child.into())];
     assert_eq!(agent.effects(), [Effect::Send { links, message: release }]);
     assert_eq!(agent.sleep(), Duration::ZERO);
-    let data = Bytes::from_static(b"cmd=barrier_out\n");
+    let data = Bytes::from_static(b"cmd=barrier_out tag=0\n");
     assert_eq!(agent.effects(), [Effect::PmiSend { job: JOB, rank: Rank(0), data }]);
 }
 

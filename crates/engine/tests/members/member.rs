@@ -36,6 +36,11 @@ impl Member {
 
     /// An agent that has been welcomed, with `tasks` tasks on its node.
     pub(crate) fn agent(id: u32, tree: Tree, below: IdSet, tasks: u32) -> Member {
+        Member::agent_of(id, tree, below, job(id, tasks))
+    }
+
+    /// The same in this job.
+    pub(crate) fn agent_of(id: u32, tree: Tree, below: IdSet, job: JobSpec) -> Member {
         let config = AgentConfig {
             agent: AgentId(id),
             parent: AgentId::HEAD,
@@ -53,7 +58,7 @@ impl Member {
         let own_name = format!("n{id}");
         let welcome = Welcome { tree, below, names, own_name, session: session() };
         member.message(PARENT, Message::Welcome(Box::new(welcome)));
-        member.message(PARENT, Message::Job(Box::new(job(id, tasks))));
+        member.message(PARENT, Message::Job(Box::new(job)));
         member.effects();
         member
     }

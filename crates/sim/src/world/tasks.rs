@@ -52,6 +52,8 @@ impl World<'_> {
             Act::Pmi(data) => self.tell_soon(id, Input::TaskPmi { job: JOB, rank, data }),
             Act::EnteredFence(fence) => self.checker.on_fence_entered(fence),
             Act::LeftFence(fence) => self.checker.on_fence_left(fence),
+            Act::EnteredMeeting(meeting) => self.checker.on_meeting_entered(meeting, rank),
+            Act::LeftMeeting(meeting, members) => self.checker.on_meeting_left(meeting, &members),
             Act::TookInput => self.fill_input(id, rank),
             Act::Ended(status) => self.end_task(id, rank, status),
             Act::NoCard(_) if self.checker.has_excused() => {
@@ -80,7 +82,7 @@ impl World<'_> {
         let usage = task.usage();
         self.checker.refer(|reference| reference.end(rank, status));
         if status == ExitStatus::Exited(0) || self.session.goes_on {
-            self.checker.excuse_from_fences(task.fences);
+            self.checker.excuse_from_fences(rank, task.fences);
         }
         log!(self, "rank {rank} ends: {status:?}");
         self.tell_soon(id, Input::TaskExited { job: JOB, rank, status, usage });

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, Route, Signal, StatusRuns, TaskMap, Tree,
-    Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, RankGroup, Route, Signal, StatusRuns,
+    TaskMap, Tree, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -51,9 +51,24 @@ fn job_message() -> impl Strategy<Value = Message> {
             fence,
             payload
         }),
+        (job(), group(), blob()).prop_map(|(job, group, payload)| Message::GroupEnter {
+            job,
+            group,
+            payload
+        }),
+        (job(), group(), blob()).prop_map(|(job, group, payload)| Message::GroupRelease {
+            job,
+            group,
+            payload
+        }),
+        (job(), group()).prop_map(|(job, group)| Message::GroupAwaited(job, group)),
         (job(), signal()).prop_map(|(job, signal)| Message::Signal(job, signal)),
         (job(), number()).prop_map(|(job, grace_ms)| Message::Stop { job, grace_ms }),
     ]
+}
+
+fn group() -> impl Strategy<Value = Box<RankGroup>> {
+    (id_set(), any::<i32>()).prop_map(|(ranks, tag)| Box::new(RankGroup { ranks, tag }))
 }
 
 fn stream_message() -> impl Strategy<Value = Message> {

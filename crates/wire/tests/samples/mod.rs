@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, RankGroup, Signal, StatusRuns, TaskMap,
+    Tree, Usage,
 };
 use wire::{
     AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
@@ -45,6 +46,9 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Work(Box::new(work())),
         Message::Marks(marks()),
         Message::Records(JOB, vec![task_record()]),
+        Message::GroupEnter { job: JOB, group: group(), payload: Bytes::from_static(b"cards") },
+        Message::GroupRelease { job: JOB, group: group(), payload: Bytes::from_static(b"all") },
+        Message::GroupAwaited(JOB, group()),
     ]
 }
 
@@ -87,7 +91,14 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::Work(_) => "work",
         Message::Marks(_) => "marks",
         Message::Records(..) => "records",
+        Message::GroupEnter { .. } => "group_enter",
+        Message::GroupRelease { .. } => "group_release",
+        Message::GroupAwaited(..) => "group_awaited",
     }
+}
+
+fn group() -> Box<RankGroup> {
+    Box::new(RankGroup { ranks: [0, 2, 3].into_iter().collect(), tag: 1234 })
 }
 
 fn welcome() -> Welcome {

@@ -1,0 +1,274 @@
+//! Barriers of groups: the agents that have tasks of a group meet as all do in a fence, and nobody else hears of it.
+//!
+//! Each agent sees in the map of tasks which members are here, below which child, and elsewhere. The lowest agent that
+//! has them all turns the barrier around: two messages on each edge from there to the group's agents, none anywhere
+//! else.
+//!
+//! A task that has ended is not waited for, and only its own agent knows of its end. So an agent asks those that it
+//! waits for, once it has waited long enough to wonder; they ask in turn, and answer when their tasks have entered or
+//! ended.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::mem;
+use core::time::Duration;
+
+use bytes::Bytes;
+use model::{AgentId, Rank, RankGroup, Time};
+use proto::{Fence, FenceEffect};
+use wire::Message;
+
+use crate::LinkId;
+use crate::child::Child;
+use crate::engine::Engine;
+
+/// The barriers of groups that this member knows of.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    open: BTreeMap<RankGroup, Meeting>,
+    /// Barriers that are over, and whose tasks here are yet to be let out: in a turn of its own, as after a fence.
+    released: VecDeque<(Time, RankGroup, Bytes)>,
+}
+
+/// One barrier.
+#[derive(Debug)]
+struct Meeting {
+    /// Its local part has entered at once where no task of the group is here.
+    fence: Fence,
+    members: Members,
+    /// When those who are missing are asked.
+    ask_at: Option<Time>,
+}
+
+/// Where the members of a group are.
+#[derive(Debug, Default)]
+struct Members {
+    here: bool,
+    below: BTreeSet<AgentId>,
+    elsewhere: bool,
+}
+
+/// How long those who are missing are not asked whether they will come.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Groups {
+    /// When there is something to do.
+    pub(super) fn due_at(&self) -> Option<Time> {
+        let released = self.released.front().map(|(at, ..)| *at);
+        self.open.values().filter_map(|meeting| meeting.ask_at).chain(released).min()
+    }
+}
+
+impl Engine {
+    /// Handles that the tasks of a group here have entered its barrier, or have ended.
+    pub(super) fn on_group_exchange(&mut self, group: &RankGroup, pairs: Bytes) {
+        self.open_meeting(group);
+        self.with_meeting(group, |meeting| meeting.fence.on_local_enter(pairs));
+    }
+
+    pub(crate) fn on_group_enter(&mut self, agent: AgentId, group: &RankGroup, payload: Bytes) {
+        if !self.may_meet(group) {
+            return self.child_misbehaved(agent, "it named a group that cannot be");
+        }
+        self.expect_meeting(group);
+        let mut entered = Ok(());
+        self.with_meeting(group, |meeting| {
+            entered = meeting.fence.on_child_enter(agent, 0, payload);
+        });
+        if let Err(error) = entered {
+            self.child_misbehaved(agent, &error.to_string());
+        }
+    }
+
+    pub(crate) fn on_group_release(&mut self, group: &RankGroup, payload: Bytes) {
+        let mut released = false;
+        self.with_meeting(group, |meeting| {
+            released = meeting.fence.on_release(0, payload).is_ok();
+        });
+        if !released && self.job.is_some() {
+            self.abandon("its parent broke the protocol: it ended a barrier too early".to_string());
+        }
+    }
+
+    /// Handles that others wait for tasks of this group that are here or below.
+    pub(crate) fn on_group_awaited(&mut self, group: &RankGroup) {
+        if !self.may_meet(group) {
+            return self.abandon("its parent broke the protocol: no such group".to_string());
+        }
+        self.expect_meeting(group);
+        self.ask_missing(group);
+    }
+
+    /// Handles that no task below a child will enter anything any more. Where that is since the child was lost, the
+    /// job is to end, and nobody goes on without it.
+    pub(super) fn on_child_left_groups(&mut self, agent: AgentId) {
+        if !self.is_done_with_job(agent) {
+            return;
+        }
+        for group in self.open_groups(|meeting| meeting.members.below.contains(&agent)) {
+            self.with_meeting(&group, |meeting| meeting.fence.on_child_end(agent));
+        }
+    }
+
+    /// Does what the passing of time asks for.
+    pub(super) fn check_groups(&mut self) {
+        self.finish_groups();
+        let now = self.now;
+        for group in self.open_groups(|meeting| meeting.ask_at.is_some_and(|at| at <= now)) {
+            self.ask_missing(&group);
+        }
+    }
+
+    /// Opens a barrier that somebody else has entered, and waits for the tasks here.
+    fn expect_meeting(&mut self, group: &RankGroup) {
+        if self.open_meeting(group)
+            && let Some(job) = &mut self.job
+            && job.groups.open.get(group).is_some_and(|meeting| meeting.members.here)
+        {
+            job.pmi.on_group_awaited(group);
+            self.drain_pmi();
+        }
+    }
+
+    /// Opens a barrier unless it is open. Returns whether it was not.
+    fn open_meeting(&mut self, group: &RankGroup) -> bool {
+        let members = match &self.job {
+            Some(job) if !job.groups.open.contains_key(group) => self.members_of(group),
+            Some(_) | None => return false,
+        };
+        let ask_at = (!members.below.is_empty()).then(|| self.now + PATIENCE);
+        let awaited = members.below.iter().filter(|child| !self.is_done_with_job(**child));
+        let mut fence = Fence::new(true, awaited.copied());
+        let Some(job) = &mut self.job else { return false };
+        if !members.here {
+            fence.on_local_enter(Bytes::new());
+        }
+        job.groups.open.insert(group.clone(), Meeting { fence, members, ask_at });
+        true
+    }
+
+    /// Changes an open barrier, and does what follows.
+    fn with_meeting(&mut self, group: &RankGroup, change: impl FnOnce(&mut Meeting)) {
+        if let Some(meeting) = self.job.as_mut().and_then(|job| job.groups.open.get_mut(group)) {
+            change(meeting);
+            self.drain_meeting(group);
+        }
+    }
+
+    fn drain_meeting(&mut self, group: &RankGroup) {
+        while let Some(job) = &mut self.job
+            && let Some(meeting) = job.groups.open.get_mut(group)
+            && let Some(effect) = meeting.fence.poll_effect()
+        {
+            match effect {
+                FenceEffect::Enter(..) if job.stopping.is_some() => {} // nobody goes on
+                FenceEffect::Enter(fence, payload) if !meeting.members.elsewhere => {
+                    let turned = meeting.fence.on_release(fence, payload);
+                    assert!(turned.is_ok(), "a fence that was entered can be released");
+                }
+                FenceEffect::Enter(_, payload) => {
+                    meeting.ask_at = None;
+                    let (job, group) = (job.id(), Box::new(group.clone()));
+                    self.up(Message::GroupEnter { job, group, payload });
+                }
+                FenceEffect::Release(_, payload) => self.end_meeting(group, payload),
+            }
+        }
+    }
+
+    /// Hands the end of a barrier on, then lets the tasks here out.
+    fn end_meeting(&mut self, group: &RankGroup, payload: Bytes) {
+        let Some(job) = &mut self.job else { return };
+        let Some(meeting) = job.groups.open.remove(group) else { return };
+        if meeting.members.here {
+            job.groups.released.push_back((self.now, group.clone(), payload.clone()));
+        }
+        let id = job.id();
+        let links = self.links_of(&meeting.members.below);
+        if links.is_empty() {
+            return self.finish_groups();
+        }
+        let group = Box::new(group.clone());
+        self.send(links, Message::GroupRelease { job: id, group, payload });
+    }
+
+    /// Lets the tasks here have what exchanges of groups have brought.
+    fn finish_groups(&mut self) {
+        while let Some(job) = &mut self.job
+            && let Some((_, group, payload)) = job.groups.released.pop_front()
+        {
+            if let Err(error) = job.pmi.on_group_complete(&group, payload) {
+                return self.abandon(format!("its parent broke the protocol: {error}"));
+            }
+            // Those who were faster may be in the next barrier of the group.
+            if job.groups.open.contains_key(&group) {
+                job.pmi.on_group_awaited(&group);
+            }
+            self.drain_pmi();
+        }
+    }
+
+    /// Asks the children of which somebody is missing in a barrier, once.
+    fn ask_missing(&mut self, group: &RankGroup) {
+        let Some(job) = &mut self.job else { return };
+        let id = job.id();
+        let Some(meeting) = job.groups.open.get_mut(group) else { return };
+        if mem::take(&mut meeting.ask_at).is_none() {
+            return;
+        }
+        let awaited = meeting.fence.awaited_children().collect();
+        let links = self.links_of(&awaited);
+        if !links.is_empty() {
+            self.send(links, Message::GroupAwaited(id, Box::new(group.clone())));
+        }
+    }
+
+    fn open_groups(&self, is_meant: impl Fn(&Meeting) -> bool) -> Vec<RankGroup> {
+        let open = self.job.iter().flat_map(|job| &job.groups.open);
+        open.filter(|(_, meeting)| is_meant(meeting)).map(|(group, _)| group.clone()).collect()
+    }
+
+    /// The links of these children, but for those that are gone or have done with the job.
+    fn links_of(&self, children: &BTreeSet<AgentId>) -> Vec<LinkId> {
+        let Some(job) = &self.job else { return Vec::new() };
+        let busy = children.intersection(&job.children).filter_map(|id| self.children.get(id));
+        busy.filter(|child| child.is_up()).filter_map(|child| child.link).collect()
+    }
+
+    /// Whether a child has said that no task below it runs any more.
+    fn is_done_with_job(&self, child: AgentId) -> bool {
+        let is_up = self.children.get(&child).is_some_and(Child::is_up);
+        is_up && self.job.as_ref().is_some_and(|job| !job.children.contains(&child))
+    }
+
+    /// Whether a peer may name this group: ranks of the job, and some.
+    fn may_meet(&self, group: &RankGroup) -> bool {
+        let size = self.job.as_ref().map_or(0, |job| job.spec.map.len());
+        group.ranks.ranges().last().is_some_and(|(_, last)| *last < size)
+    }
+
+    fn members_of(&self, group: &RankGroup) -> Members {
+        let Some(job) = &self.job else { return Members::default() };
+        if group.ranks.len() == u64::from(job.spec.map.len()) {
+            let elsewhere = !self.is_head();
+            return Members { here: job.has_tasks(), below: job.children.clone(), elsewhere };
+        }
+        let mut members = Members::default();
+        let mut last = None;
+        for agent in group.ranks.iter().filter_map(|rank| job.spec.map.node_of(Rank(rank))) {
+            let agent = agent.agent();
+            if last.replace(agent) == Some(agent) {
+                continue;
+            }
+            match self.child_towards(agent) {
+                _ if agent == self.id => members.here = true,
+                Some(child) => drop(members.below.insert(child.agent)),
+                None => members.elsewhere = !self.is_head(),
+            }
+        }
+        members
+    }
+}

@@ -1,0 +1,131 @@
+//! Barriers of groups on one member. Node n is agent n + 1, and has one task.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::{Effect, Input, LinkId};
+use model::{ExitStatus, IdSet, Rank, RankGroup, TaskMap, Tree};
+use wire::{JobSpec, Message};
+
+use crate::member::{JOB, Member, PARENT, is_abandon, job};
+
+/// Agent 1 with a task, and with agent 2 below it; agents 3 and 4 are elsewhere.
+fn inner_agent() -> Member {
+    let map = TaskMap::from_counts([1; 4]).expect("four tasks are not too many");
+    let job = JobSpec { map, ..job(1, 1) };
+    let mut agent = Member::agent_of(1, Tree::Flat, IdSet::range(2, 2), job);
+    agent.child_joins(2);
+    agent.joined(2, IdSet::range(2, 2));
+    agent.input(Input::Prepared { job: JOB, fault: None });
+    agent.message(PARENT, Message::Launch(JOB));
+    agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
+    agent.effects();
+    agent
+}
+
+fn group(ranks: &[u32]) -> Box<RankGroup> {
+    Box::new(RankGroup { ranks: ranks.iter().copied().collect(), tag: 7 })
+}
+
+fn says(agent: &mut Member, line: &'static str) {
+    let data = Bytes::from_static(line.as_bytes());
+    agent.input(Input::TaskPmi { job: JOB, rank: Rank(0), data });
+}
+
+fn enter(ranks: &[u32]) -> Message {
+    Message::GroupEnter { job: JOB, group: group(ranks), payload: Bytes::new() }
+}
+
+fn release(ranks: &[u32]) -> Message {
+    Message::GroupRelease { job: JOB, group: group(ranks), payload: Bytes::new() }
+}
+
+fn let_out() -> Effect {
+    let data = Bytes::from_static(b"cmd=barrier_out tag=7\n");
+    Effect::PmiSend { job: JOB, rank: Rank(0), data }
+}
+
+#[test]
+fn a_barrier_turns_around_at_the_agent_that_has_all_of_its_group() {
+    let mut agent = inner_agent();
+    says(&mut agent, "cmd=barrier_in group=0,1:7\n");
+    assert_eq!(agent.effects(), []);
+    agent.message(LinkId(2), enter(&[0, 1]));
+    assert_eq!(
+        agent.effects(),
+        [Effect::Send { links: vec![LinkId(2)], message: release(&[0, 1]) }]
+    );
+    assert_eq!(agent.sleep(), Duration::ZERO);
+    assert_eq!(agent.effects(), [let_out()]);
+}
+
+#[test]
+fn a_barrier_of_others_goes_up_and_none_of_this_agents_children_hears_of_it() {
+    let mut agent = inner_agent();
+    says(&mut agent, "cmd=barrier_in group=3,0:7\n");
+    assert_eq!(agent.sent(), [enter(&[0, 3])]);
+    agent.message(PARENT, release(&[0, 3]));
+    assert_eq!(agent.effects(), [let_out()]);
+}
+
+#[test]
+fn who_is_missing_is_asked_once_after_a_while() {
+    let mut agent = inner_agent();
+    says(&mut agent, "cmd=barrier_in group=0,1,2:7\n");
+    let asked = Message::GroupAwaited(JOB, group(&[0, 1, 2]));
+    assert_eq!(agent.effects(), []);
+    agent.pass(Duration::from_millis(999));
+    assert!(!agent.sent().contains(&asked));
+    agent.pass(Duration::from_millis(1));
+    assert!(agent.sent().contains(&asked));
+    agent.message(PARENT, asked);
+    assert_eq!(agent.sent(), [], "they were asked already");
+    agent.message(LinkId(2), enter(&[0, 1, 2]));
+    assert_eq!(agent.sent(), [enter(&[0, 1, 2])]);
+}
+
+#[test]
+fn who_is_asked_answers_for_a_task_that_has_ended_without_entering() {
+    let mut agent = inner_agent();
+    agent.exits(0, ExitStatus::SUCCESS);
+    agent.effects();
+    agent.message(PARENT, Message::GroupAwaited(JOB, group(&[0, 3])));
+    assert_eq!(agent.sent(), [enter(&[0, 3])]);
+    agent.message(PARENT, release(&[0, 3]));
+    assert_eq!(agent.effects(), []);
+}
+
+#[test]
+fn the_next_barrier_of_a_group_may_begin_below_before_this_one_is_over_here() {
+    let mut agent = inner_agent();
+    says(&mut agent, "cmd=barrier_in group=0,1:7\n");
+    agent.message(LinkId(2), enter(&[0, 1]));
+    agent.message(LinkId(2), enter(&[0, 1]));
+    agent.effects();
+    agent.sleep();
+    assert_eq!(agent.effects(), [let_out()]);
+    says(&mut agent, "cmd=finalize\n");
+    agent.exits(0, ExitStatus::SUCCESS);
+    let released = Effect::Send { links: vec![LinkId(2)], message: release(&[0, 1]) };
+    assert!(agent.effects().contains(&released), "the second does not wait for it");
+}
+
+#[test]
+fn a_child_that_enters_what_it_must_not_is_lost_and_a_parent_is_not_obeyed() {
+    for nonsense in [enter(&[0, 3]), enter(&[]), enter(&[1, 4]), release(&[0, 1])] {
+        let mut agent = inner_agent();
+        agent.message(LinkId(2), nonsense);
+        assert!(agent.effects().contains(&Effect::Close(LinkId(2))));
+    }
+    let twice = enter(&[0, 1]);
+    let mut agent = inner_agent();
+    agent.message(LinkId(2), twice.clone());
+    agent.message(LinkId(2), twice);
+    assert!(agent.effects().contains(&Effect::Close(LinkId(2))));
+    let awaited = |ranks: &[u32]| Message::GroupAwaited(JOB, group(ranks));
+    for nonsense in [release(&[0, 3]), awaited(&[]), awaited(&[0, 9]), enter(&[0, 1])] {
+        let mut agent = inner_agent();
+        agent.message(PARENT, nonsense);
+        assert!(agent.effects().iter().any(is_abandon));
+    }
+}
