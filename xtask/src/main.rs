@@ -8,6 +8,7 @@ mod elf;
 mod leaks;
 mod options;
 mod paths;
+mod promises;
 mod setup;
 mod sim;
 mod sources;

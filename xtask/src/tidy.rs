@@ -7,7 +7,7 @@ use xshell::Shell;
 
 use crate::sources::{self, Source};
 use crate::steps::PURE_CRATES;
-use crate::{options, paths};
+use crate::{options, promises};
 
 /// A longer file is rarely one subject.
 const FILE_LINES_MAX: usize = 700;
@@ -22,9 +22,6 @@ const WIRE_SOURCES: [&str; 4] = [
 
 /// The line of `docs/wire.md` that carries the hash.
 const WIRE_HASH_LABEL: &str = "Hash of the definitions: ";
-
-/// The list of what the papers promise, which does not live in the repository.
-const CHECKLIST: &str = "../shared/papers/CHECKLIST.md";
 
 /// Words that must not reach the main branch, written so that this file passes.
 const MARKS: [&str; 2] = [concat!("FIX", "ME"), concat!("TO", "DO")];
@@ -43,7 +40,7 @@ pub(crate) fn tidy(sh: &Shell) -> anyhow::Result<()> {
     wrong.extend(undeclared_modules(&files));
     wrong.extend(roots_with_std(&files));
     wrong.extend(wire_document(&files));
-    wrong.extend(missing_promises(sh, &files));
+    wrong.extend(promises::untold(sh, &files));
     wrong.extend(missing_tests(&files));
     wrong.extend(options::unknown_options(&files));
     if wrong.is_empty() {
@@ -136,26 +133,6 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Promises of the papers on which `docs/papers.md` is silent, where the list of them is at hand.
-fn missing_promises(sh: &Shell, files: &[Source]) -> Vec<String> {
-    let Ok(checklist) = sh.read_file(paths::root().join(CHECKLIST)) else { return Vec::new() };
-    let document = files.iter().find(|file| file.path == Path::new("docs/papers.md"));
-    let text = document.map_or("", |file| &file.text);
-    let promises = checklist.lines().filter_map(promise);
-    promises
-        .filter(|id| !text.contains(id))
-        .map(|id| format!("docs/papers.md: lacks {id}"))
-        .collect()
-}
-
-/// The promise that a line such as `- S0-01 prop ...` is about.
-fn promise(line: &str) -> Option<&str> {
-    let id = line.strip_prefix("- ")?.split(' ').next()?;
-    let (paper, number) = id.split_once('-')?;
-    let is_id = paper.starts_with('S') && number.chars().all(|c| c.is_ascii_digit());
-    is_id.then_some(id)
-}
-
 /// Tests that a document names as `crate/tests/file.rs::test` and that are not there.
 fn missing_tests(files: &[Source]) -> Vec<String> {
     let documents = files.iter().filter(|file| file.path.extension().is_some_and(|e| e == "md"));
@@ -209,11 +186,5 @@ mod tests {
         // From the published test vectors of FNV-1a, 64 bits.
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
-    }
-
-    #[test]
-    fn a_promise_is_known_by_its_number() {
-        assert_eq!(promise("- S0-01 prop  Runtime has four roles"), Some("S0-01"));
-        assert_eq!(promise("- see S0-01"), None);
     }
 }
