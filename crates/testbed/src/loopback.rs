@@ -7,7 +7,8 @@
 //!
 //! The sshds belong to a *keeper*, a process of the program `testbed` that reads from a pipe which
 //! only its owner holds. However the owner ends, the pipe closes; the keeper, which the kernel
-//! gives every orphan below it, ends all of them, removes the files and ends itself.
+//! gives every orphan below it, ends all of them, removes the files and ends itself. If the keeper
+//! is killed, the sshds end with it, and its directory of files is left.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -47,7 +48,6 @@ const SSHD_LIMIT: Duration = Duration::from_secs(30);
 /// it down.
 #[derive(Debug)]
 pub struct Loopback {
-    hosts: Vec<String>,
     ssh_config: PathBuf,
     keeper: Child,
     /// Held open for as long as the hosts are to live.
@@ -72,26 +72,13 @@ impl Loopback {
             // A keeper that says nothing is told of below.
             let _ = BufReader::new(stdout).read_line(&mut said);
         }
-        let mut bed =
-            Loopback { hosts: names(hosts), ssh_config: PathBuf::new(), keeper, lifeline };
-        match said.trim().strip_prefix("ready ") {
-            Some(path) => bed.ssh_config = path.into(),
-            None => {
-                let what = "making hosts of loopback addresses".to_owned();
-                return Err(TestbedError::Tool { what, said: said.trim().to_owned() });
-            }
-        }
+        let mut bed = Loopback { ssh_config: PathBuf::new(), keeper, lifeline };
+        let Some(path) = said.trim().strip_prefix("ready ") else {
+            let what = "making hosts of loopback addresses".to_owned();
+            return Err(TestbedError::Tool { what, said: said.trim().to_owned() });
+        };
+        bed.ssh_config = path.into();
         Ok(bed)
-    }
-
-    /// The hosts' names.
-    pub fn hosts(&self) -> &[String] {
-        &self.hosts
-    }
-
-    /// The file that tells ssh how to reach the hosts: `ssh -F FILE n0`.
-    pub fn ssh_config(&self) -> &Path {
-        &self.ssh_config
     }
 
     /// A command that will run `program` beside the hosts, knows [`SSH_CONFIG`], and is killed when
