@@ -27,27 +27,18 @@ pub(crate) fn demo(sh: &Shell, is_loopback: bool) -> anyhow::Result<()> {
     cmd!(sh, "cargo build --quiet -p testbed").quiet().run()?;
     let program = program(sh)?;
 
+    let tasks = HOSTS * TASKS_PER_HOST;
     let kind = if is_loopback {
-        "loopback addresses with an sshd of yours"
+        "loopback addresses with an sshd of yours, which share this machine's name"
     } else {
         "namespaces with an sshd each"
     };
-    heading(&format!(
-        "making {HOSTS} hosts of {kind}, and running {} ranks there",
-        HOSTS * TASKS_PER_HOST
-    ));
-    let ssh_arg = if is_loopback { " --ssh-arg=-F --ssh-arg=$TESTBED_SSH_CONFIG" } else { "" };
-    let hosts: Vec<String> = (0..HOSTS).map(|i| format!("n{i}:{TASKS_PER_HOST}")).collect();
-    let options = format!(
-        "run{ssh_arg} --hosts {} -n {} --tree kary:2 --label --show-tree --stats",
-        hosts.join(","),
-        HOSTS * TASKS_PER_HOST
-    );
+    heading(&format!("making {HOSTS} hosts of {kind}, and running {tasks} ranks there"));
+    let options = options(is_loopback);
     println!("$ convoke {options} {}\n", program.shown);
     let testbed = paths::target().join("debug/testbed");
     let kind = is_loopback.then_some("--loopback");
     let count = HOSTS.to_string();
-    // The shell puts the hosts' ssh configuration in.
     let script = format!(r#"convoke=$1; shift; exec "$convoke" {options} "$@""#);
     let words = program.words;
     cmd!(sh, "{testbed} {kind...} run {count} sh -c {script} demo {convoke} {words...}")
@@ -56,6 +47,14 @@ pub(crate) fn demo(sh: &Shell, is_loopback: bool) -> anyhow::Result<()> {
         .context("run the program")?;
     println!("\nThe hosts are gone again, and nothing of the job is left.");
     Ok(())
+}
+
+/// The command line, in which a shell puts the loopback hosts' configuration.
+fn options(is_loopback: bool) -> String {
+    let ssh_arg = if is_loopback { " --ssh-arg=-F --ssh-arg=$TESTBED_SSH_CONFIG" } else { "" };
+    let hosts: Vec<String> = (0..HOSTS).map(|i| format!("n{i}:{TASKS_PER_HOST}")).collect();
+    let (hosts, tasks) = (hosts.join(","), HOSTS * TASKS_PER_HOST);
+    format!("run{ssh_arg} --hosts {hosts} -n {tasks} --tree kary:2 --label --show-tree --stats")
 }
 
 /// Whether we may make namespaces, which root in a container may not.
