@@ -20,7 +20,9 @@ const NO_MPI: &str = r#"echo "rank $PMI_RANK of $PMI_SIZE runs without MPI""#;
 
 /// Builds what ships, makes the hosts, and runs 32 ranks there over a tree of real ssh.
 pub(crate) fn demo(sh: &Shell, is_loopback: bool) -> anyhow::Result<()> {
-    setup::setup(sh)?;
+    if let Err(error) = setup::setup(sh) {
+        println!("{error:#}; going on with what is there");
+    }
     let is_loopback = is_loopback || !has_namespaces(sh);
     heading("building the static binary");
     let convoke = dist::dist(sh)?;
@@ -51,7 +53,7 @@ pub(crate) fn demo(sh: &Shell, is_loopback: bool) -> anyhow::Result<()> {
 
 /// The command line, in which a shell puts the loopback hosts' configuration.
 fn options(is_loopback: bool) -> String {
-    let ssh_arg = if is_loopback { " --ssh-arg=-F --ssh-arg=$TESTBED_SSH_CONFIG" } else { "" };
+    let ssh_arg = if is_loopback { r#" --ssh-arg=-F --ssh-arg="$TESTBED_SSH_CONFIG""# } else { "" };
     let hosts: Vec<String> = (0..HOSTS).map(|i| format!("n{i}:{TASKS_PER_HOST}")).collect();
     let (hosts, tasks) = (hosts.join(","), HOSTS * TASKS_PER_HOST);
     format!("run{ssh_arg} --hosts {hosts} -n {tasks} --tree kary:2 --label --show-tree --stats")
