@@ -49,6 +49,7 @@ impl Session {
         let session = with_failing_tasks(session, &mut stream(5), n);
         let session = with_bad_shells(session, &mut stream(3), n);
         let session = with_faults(session, &mut stream(4), n);
+        let session = with_shell_links(session, &mut stream(11), n);
         if stream(8).once_in(8) { session.encoded() } else { session }
     }
 }
@@ -97,6 +98,17 @@ fn with_parameters(session: Session, random: &mut Random) -> Session {
     let session = timeout.map_or(session.clone(), |time| session.timeout(time));
     let batch = random.once_in(4).then(|| random_number(random, 1, 8));
     session.spec(|spec| spec.batch = batch)
+}
+
+/// Links over shells, all or some, in one session of four that can have them: a bulk command has no
+/// streams. Nor are they drawn where the head may be stopped, which a cut shell does not outlive.
+fn with_shell_links(session: Session, random: &mut Random, n: u32) -> Session {
+    if session.spec.bulk_max > 1 || session.stops() || !random.once_in(4) {
+        return session;
+    }
+    let all = random.once_in(2);
+    let over = (1..=n).filter(|_| all || random.once_in(2));
+    session.over_shells(over.collect())
 }
 
 /// What starts, links, keepers and the reader of the output take.

@@ -389,8 +389,7 @@ impl Session {
 
     /// Within which time an agent with nobody above it is gone: longer where only silence tells.
     pub(crate) fn orphan_time(&self) -> Duration {
-        let is_stop = |fault: &Fault| *fault == Fault::UserSignal(Signal::TSTP);
-        let stops = self.faults.iter().any(|(_, fault)| is_stop(fault));
+        let stops = self.stops();
         // Before its welcome an agent has no other limit.
         let silence_max = self.silence_max().max(self.welcome_timeout());
         let link_timeout = match self.over_shells.is_empty() {
@@ -425,6 +424,12 @@ impl Session {
         let levels = self.reaction_max().saturating_mul(self.n).min(LATE_MAX);
         let late = if is_late { silence_max + levels } else { Duration::ZERO };
         self.orphan_time_max + silence.unwrap_or_default() + late
+    }
+
+    /// Whether the user stops the front end at some time.
+    pub(crate) fn stops(&self) -> bool {
+        let is_stop = |fault: &Fault| *fault == Fault::UserSignal(Signal::TSTP);
+        self.faults.iter().any(|(_, fault)| is_stop(fault))
     }
 
     /// Whether this agent's link to its parent runs over its shell.
