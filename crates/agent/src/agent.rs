@@ -25,6 +25,9 @@ use crate::source::Source;
 /// the other side is gone and its end does not come through.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// After which silence to say so: the parent gives a start up sooner than we end, and tells our words.
+const BOOT_WAIT: Duration = Duration::from_secs(5);
+
 /// Why an agent did not come to life.
 #[derive(Debug, thiserror::Error)]
 enum AgentError {
@@ -143,7 +146,8 @@ fn read_line(
     channel: &mut Watched,
 ) -> Result<Vec<u8>, AgentError> {
     let mut reader = boot::BootReader::new();
-    let deadline = Time::from_nanos(clock.now()) + BOOT_TIMEOUT;
+    let begun = Time::from_nanos(clock.now());
+    let (deadline, mut complain_at) = (begun + BOOT_TIMEOUT, Some(begun + BOOT_WAIT));
     let mut ready = Vec::new();
     // A regular file or `/dev/null` cannot be waited for, and need not be.
     let waits = channel.wait_for(&reactor.poller, Some(Interest::READ)).is_ok();
@@ -153,7 +157,10 @@ fn read_line(
             return Err(AgentError::Silent);
         }
         if waits {
-            let timeout = Some(deadline.since(now));
+            if complain_at.take_if(|at| *at <= now).is_some() {
+                complain("no boot line yet: does a start-up file here read standard input?");
+            }
+            let timeout = Some(complain_at.unwrap_or(deadline).since(now));
             reactor.poller.wait(timeout, &mut ready).map_err(AgentError::Setup)?;
             if ready.is_empty() {
                 continue;

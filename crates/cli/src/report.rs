@@ -505,7 +505,8 @@ fn hints(failures: &[StartFailure]) -> Vec<&'static str> {
     let found = failures.iter().filter_map(|failure| match failure.cause {
         StartCause::Shell(kind, _) => hint(kind).map(|hint| (hint, ())),
         StartCause::Silent => Some((
-            "try the remote shell by hand: it must not ask anything (`ssh -o BatchMode=yes HOST true`)",
+            "try the remote shell by hand: it must not ask anything, nor its start-up files read standard \
+             input (`ssh -o BatchMode=yes HOST true`)",
             (),
         )),
         StartCause::NoShell(_) | StartCause::Deadline | StartCause::Parent(_) => None,

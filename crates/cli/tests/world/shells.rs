@@ -226,6 +226,20 @@ fn processes_that_a_user_may_not_have_are_told_with_what_to_do() {
     ended.with_status(126);
 }
 
+#[test]
+fn a_startup_file_that_takes_the_agents_first_line_is_told_by_the_agent() {
+    let world = World::up(1);
+    world.write(".bashrc", "read line\n");
+    let run = world.convoke("taken").words("--hosts n0 --join-timeout 7s true");
+    let ended = world.end(run).with_status(252);
+    assert!(
+        ended.stderr.contains("does a start-up file here read standard input?"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.took < Duration::from_secs(15), "{:?}", ended.took);
+}
+
 /// A host for each shell.
 fn every_shell() -> World {
     let world = World::up(SHELLS.len());
