@@ -12,6 +12,7 @@ mod promises;
 mod setup;
 mod sim;
 mod sources;
+mod statuses;
 mod steps;
 mod tidy;
 

@@ -7,7 +7,7 @@ use xshell::Shell;
 
 use crate::sources::{self, Source};
 use crate::steps::PURE_CRATES;
-use crate::{options, promises};
+use crate::{options, promises, statuses};
 
 /// A longer file is rarely one subject.
 const FILE_LINES_MAX: usize = 700;
@@ -43,6 +43,7 @@ pub(crate) fn tidy(sh: &Shell) -> anyhow::Result<()> {
     wrong.extend(promises::untold(sh, &files));
     wrong.extend(missing_tests(&files));
     wrong.extend(options::unknown_options(&files));
+    wrong.extend(statuses::untold(&files));
     if wrong.is_empty() {
         return Ok(());
     }

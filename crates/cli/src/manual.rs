@@ -28,6 +28,7 @@ pub(crate) const STATUSES: Rows = &[
     ("126", "the program or its directory cannot be used"),
     ("127", "there is no such program"),
     ("141", "nobody reads the output any more"),
+    ("249", "output could not be written: a full disk, a file that cannot be made on a node"),
     ("250", "a task broke the PMI protocol, or left between MPI_Init and MPI_Finalize"),
     ("251", "a node was lost"),
     ("252", "an agent could not be started on a node"),
