@@ -34,7 +34,7 @@ fn constant(line: &str) -> Option<&str> {
 
 /// The number in a row such as `| 251 | ...`.
 fn status(line: &str) -> Option<u8> {
-    line.strip_prefix("| ")?.split(' ').next()?.parse().ok()
+    line.strip_prefix("| ")?.split(" | ").next()?.parse().ok()
 }
 
 #[cfg(test)]
