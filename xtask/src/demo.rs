@@ -20,7 +20,7 @@ const NO_MPI: &str = r#"echo "rank $PMI_RANK of $PMI_SIZE runs without MPI""#;
 
 /// Builds what ships, makes the hosts, and runs 32 ranks there over a tree of real ssh.
 pub(crate) fn demo(sh: &Shell, is_loopback: bool) -> anyhow::Result<()> {
-    if let Err(error) = setup::setup(sh) {
+    if let Err(error) = setup::setup_demo(sh) {
         println!("{error:#}; going on with what is there");
     }
     let is_loopback = is_loopback || !has_namespaces(sh);

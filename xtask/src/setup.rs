@@ -7,35 +7,45 @@ use xshell::{Shell, cmd};
 
 use crate::paths;
 
-/// Debian packages for hosts with sshds and the login shells of users there, for MPI programs, and to
-/// look at pages, be they the browser's or the manual's. `mpich` brings Hydra 4, and `python3-venv` is
-/// how MPICH 5, Intel MPI and mpi4py get here.
-const PACKAGES: [&str; 18] = [
+/// Debian packages for hosts with sshds, and to build MPI programs; `python3-venv` is how MPICH 5,
+/// Intel MPI and mpi4py get here.
+const OF_DEMO: [&str; 8] = [
     "openssh-server",
     "openssh-client",
     "iproute2",
     "procps",
+    "gcc",
+    "libc6-dev",
+    "musl-tools",
+    "python3-venv",
+];
+
+/// More, for tests: login shells of users, MPICH 4 with its Hydra, and what looks at pages, be they
+/// the browser's or the manual's.
+const OF_TESTS: [&str; 10] = [
     "dash",
     "csh",
     "tcsh",
     "fish",
     "zsh",
     "ksh",
-    "groff-base",
-    "gcc",
-    "libc6-dev",
-    "musl-tools",
     "mpich",
     "libmpich-dev",
-    "python3-venv",
     "chromium",
+    "groff-base",
 ];
 
-/// Installs what demonstration and tests need. Who can install no packages is told which are
-/// missing, and may find that the rest suffices.
+/// Installs what the demonstration needs. Who can install no packages is told which are missing,
+/// and may find that the rest suffices.
+pub(crate) fn setup_demo(sh: &Shell) -> anyhow::Result<()> {
+    install(sh, &OF_DEMO)?;
+    install_python(sh, &paths::mpich5(), &["mpich>=5,<6"], "bin/mpiexec")
+}
+
+/// Installs what demonstration and tests need.
 pub(crate) fn setup(sh: &Shell) -> anyhow::Result<()> {
-    install(sh, &PACKAGES)?;
-    install_python(sh, &paths::mpich5(), &["mpich>=5,<6"], "bin/mpiexec")?;
+    install(sh, &OF_TESTS)?;
+    setup_demo(sh)?;
     // mpi4py looks for its MPI when it runs: any that follows the ABI of MPICH.
     let packages = ["impi-rt>=2021,<2022", "mpi4py>=4,<5"];
     install_python(sh, &paths::impi(), &packages, "lib/libmpi.so.12")
