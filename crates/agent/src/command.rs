@@ -1,4 +1,4 @@
-//! A job's command as `execve` wants it, looked up and checked on this node once per job.
+//! An app's command as `execve` wants it, looked up and checked on this node once per job.
 //!
 //! The look-up comes before anything is launched, so that a missing program is one error for the
 //! whole job and not one for each task. Tasks differ only in a few variables.
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use model::AgentId;
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
-use wire::{JobFault, JobSpec};
+use wire::{App, JobFault, JobSpec};
 
 use crate::{convert, interpreter};
 
@@ -29,30 +29,33 @@ pub(crate) struct Command {
 
 impl Command {
     /// Looks the directory and the program up as they are on this node, agent `agent`'s.
-    pub(crate) fn prepare(spec: &JobSpec, agent: AgentId) -> Result<Command, JobFault> {
-        let dir = Path::new(OsStr::from_bytes(&spec.dir));
+    pub(crate) fn prepare(spec: &JobSpec, app: u32, agent: AgentId) -> Result<Command, JobFault> {
+        let App { argv, env, dir, .. } = spec.app(app).ok_or_else(|| no_such_app(app, agent))?;
+        let env = overlaid(&spec.env, env);
+        let dir = Path::new(OsStr::from_bytes(dir));
         enter_check(dir).map_err(|errno| JobFault::Directory {
             agent,
             errno: errno.raw_os_error(),
             words: dir.display().to_string(),
         })?;
-        let name = spec.argv.first().map_or(OsStr::new(""), |name| OsStr::from_bytes(name));
-        let path_list = path_list(&spec.env);
-        let program = os::which(name, path_list, dir).map_err(|error| JobFault::Program {
+        let name = argv.first().map_or(OsStr::new(""), |name| OsStr::from_bytes(name));
+        let program = os::which(name, path_list(&env), dir).map_err(|error| JobFault::Program {
             agent,
+            app,
             errno: convert::resolve_errno(&error),
             words: error.to_string(),
         })?;
         interpreter::check(&program, dir).map_err(|error| JobFault::Program {
             agent,
+            app,
             errno: error.errno.raw_os_error(),
             words: error.to_string(),
         })?;
         Ok(Command {
             program: c_string(program.as_os_str().as_bytes()),
-            argv: spec.argv.iter().map(|argument| c_string(argument)).collect(),
-            env: spec.env.iter().map(|variable| c_string(variable)).collect(),
-            dir: c_string(&spec.dir),
+            argv: c_strings(argv),
+            env: env.into_iter().map(|variable| c_string(variable)).collect(),
+            dir: c_string(dir.as_os_str().as_bytes()),
         })
     }
 
@@ -71,18 +74,18 @@ impl Command {
         &self.dir
     }
 
-    /// The job's environment with `own` in the place of variables of the same names.
+    /// The app's environment with `own` in the place of variables of the same names.
     pub(crate) fn env<'a>(&'a self, own: &'a [CString]) -> Vec<&'a CStr> {
-        let names: Vec<&[u8]> = own.iter().map(|variable| name_of(variable.as_bytes())).collect();
-        let base =
-            self.env.iter().filter(|variable| !names.contains(&name_of(variable.as_bytes())));
-        base.chain(own).map(CString::as_c_str).collect()
+        let is_replaced =
+            |base: &CStr| own.iter().any(|own| name_of(own.as_bytes()) == name_of(base.to_bytes()));
+        let base = self.env.iter().map(CString::as_c_str).filter(|base| !is_replaced(base));
+        base.chain(own.iter().map(CString::as_c_str)).collect()
     }
 }
 
-/// `NAME=value` as `execve` wants it.
-pub(crate) fn c_strings(variables: &[Bytes]) -> Vec<CString> {
-    variables.iter().map(|variable| c_string(variable)).collect()
+/// Words or `NAME=value` as `execve` wants them.
+pub(crate) fn c_strings(texts: &[Bytes]) -> Vec<CString> {
+    texts.iter().map(|text| c_string(text)).collect()
 }
 
 /// Up to the first zero byte: no command line and no environment can hold one.
@@ -95,7 +98,19 @@ fn name_of(variable: &[u8]) -> &[u8] {
     variable.split(|byte| *byte == b'=').next().unwrap_or_default()
 }
 
-fn path_list(env: &[Bytes]) -> &OsStr {
+/// `base` with `own` in the place of variables of the same names.
+fn overlaid<'a>(base: &'a [Bytes], own: &'a [Bytes]) -> Vec<&'a Bytes> {
+    let is_replaced = |base: &&Bytes| own.iter().any(|own| name_of(own) == name_of(base));
+    base.iter().filter(|base| !is_replaced(base)).chain(own).collect()
+}
+
+/// Only a parent that errs asks for one.
+fn no_such_app(app: u32, agent: AgentId) -> JobFault {
+    let words = "the job has no such program".to_owned();
+    JobFault::Program { agent, app, errno: Errno::NOENT.raw_os_error(), words }
+}
+
+fn path_list<'a>(env: &[&'a Bytes]) -> &'a OsStr {
     let found = env.iter().rev().find_map(|variable| variable.strip_prefix(b"PATH="));
     found.map_or(OsStr::new(PATH_DEFAULT), OsStr::from_bytes)
 }
@@ -127,7 +142,8 @@ mod tests {
     #[test]
     fn the_last_path_of_the_job_counts() {
         let env = [Bytes::from_static(b"PATH=/a"), Bytes::from_static(b"PATH=/b:/c")];
-        assert_eq!(path_list(&env), "/b:/c");
+        assert_eq!(path_list(&overlaid(&env, &[])), "/b:/c");
+        assert_eq!(path_list(&overlaid(&env, &[Bytes::from_static(b"PATH=/own")])), "/own");
         assert_eq!(path_list(&[]), PATH_DEFAULT);
     }
 

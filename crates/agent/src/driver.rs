@@ -375,7 +375,7 @@ impl<'a> Driver<'a> {
             }
             Effect::SetLinkTimeout(link, timeout_ms) => self.links.set_timeout(link, timeout_ms),
             Effect::Close(link) => self.links.close(link),
-            Effect::Prepare { job, host } => self.prepare(&job, host),
+            Effect::Prepare { job, host, apps } => self.prepare(&job, host, &apps),
             Effect::Spawn(spawn) => self.tasks.spawn(&mut self.reactor, &spawn),
             Effect::SignalTasks { job, signal } => {
                 self.tasks.signal(job, convert::os_signal(signal));
@@ -426,9 +426,9 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn prepare(&mut self, job: &Arc<JobSpec>, host: String) {
+    fn prepare(&mut self, job: &Arc<JobSpec>, host: String, apps: &[u32]) {
         let files = || OutputFiles::on_node(self.own, job, host);
-        let fault = match self.tasks.prepare(job) {
+        let fault = match self.tasks.prepare(job, apps) {
             Some(fault) => Some(fault),
             None => match files() {
                 Ok(files) => {

@@ -188,7 +188,6 @@ impl OutputFiles {
 mod tests {
     use std::fs;
 
-    use bytes::Bytes;
     use model::{JobId, TaskMap};
     use wire::{IoSpec, OutputSpec};
 
@@ -200,9 +199,8 @@ mod tests {
         let output = OutputSpec { stdout, ..OutputSpec::default() };
         Arc::new(JobSpec {
             job: JobId(0),
-            argv: vec![Bytes::from_static(b"true")],
+            apps: vec![],
             env: vec![],
-            dir: Bytes::from_static(b"/"),
             map: TaskMap::from_counts([tasks]).unwrap(),
             kvsname: "kvs_1".into(),
             universe_size: None,

@@ -5,7 +5,6 @@ use std::io;
 use std::mem;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use engine::{Input, Spawn};
 use model::{AgentId, JobId, Rank, Time};
@@ -30,7 +29,8 @@ const NEW_MAX: usize = 2;
 pub(crate) struct Tasks {
     agent: AgentId,
     descriptors: DescriptorLimit,
-    commands: BTreeMap<JobId, Result<Rc<Command>, JobFault>>,
+    /// By job and number of the app.
+    commands: BTreeMap<(JobId, u32), Result<Rc<Command>, JobFault>>,
     /// Those that are being created, the oldest first.
     new: VecDeque<NewTask>,
     tasks: BTreeMap<(JobId, Rank), Task>,
@@ -62,9 +62,9 @@ impl Tasks {
         }
     }
 
-    /// Looks a job's command up, and says what keeps it from running here.
-    pub(crate) fn prepare(&mut self, spec: &Arc<JobSpec>) -> Option<JobFault> {
-        self.command(spec).as_ref().err().cloned()
+    /// Looks the commands of these apps up, and says what keeps the job from running here.
+    pub(crate) fn prepare(&mut self, spec: &JobSpec, apps: &[u32]) -> Option<JobFault> {
+        apps.iter().find_map(|&app| self.command(spec, app).as_ref().err().cloned())
     }
 
     /// Begins to create a task. [`Tasks::finish_spawn`] says how it went.
@@ -201,17 +201,17 @@ impl Tasks {
         self.tasks.range((job, Rank(0))..=(job, Rank(u32::MAX)))
     }
 
-    fn command(&mut self, spec: &Arc<JobSpec>) -> &Result<Rc<Command>, JobFault> {
+    fn command(&mut self, spec: &JobSpec, app: u32) -> &Result<Rc<Command>, JobFault> {
         let agent = self.agent;
-        let prepare = || Command::prepare(spec, agent).map(Rc::new);
-        self.commands.entry(spec.job).or_insert_with(prepare)
+        let prepare = || Command::prepare(spec, app, agent).map(Rc::new);
+        self.commands.entry((spec.job, app)).or_insert_with(prepare)
     }
 
     fn create(&mut self, spawn: &Spawn) -> Result<NewTask, (i32, String)> {
         let null = self.null().map_err(|error| {
             (error.raw_os_error().unwrap_or_default(), "open /dev/null".to_owned())
         })?;
-        let command = match self.command(&spawn.job) {
+        let command = match self.command(&spawn.job, spawn.app) {
             Ok(command) => Rc::clone(command),
             Err(fault) => return Err(fault_parts(fault)),
         };
@@ -257,7 +257,7 @@ mod tests {
 
     use bytes::Bytes;
     use model::TaskMap;
-    use wire::{IoSpec, Stream};
+    use wire::{App, IoSpec, Stream};
 
     use super::*;
     use crate::source::Source;
@@ -271,7 +271,7 @@ mod tests {
         let mut reactor = Reactor::new().unwrap();
         let mut tasks = Tasks::new(AgentId(1), DescriptorLimit { before: 64, now: 64 });
         tasks.read_output(&mut reactor, false);
-        let spawn = Spawn { job: echo().into(), rank: RANK, env: vec![], stdin: false };
+        let spawn = spawn_echo();
         tasks.spawn(&mut reactor, &spawn);
         assert!(tasks.finish_spawn(&mut reactor));
         // Its PMI connection ends with it, behind all that it wrote.
@@ -285,7 +285,7 @@ mod tests {
     fn what_was_ready_before_reading_was_stopped_stays_in_the_kernel() {
         let mut reactor = Reactor::new().unwrap();
         let mut tasks = Tasks::new(AgentId(1), DescriptorLimit { before: 64, now: 64 });
-        let spawn = Spawn { job: echo().into(), rank: RANK, env: vec![], stdin: false };
+        let spawn = spawn_echo();
         tasks.spawn(&mut reactor, &spawn);
         assert!(tasks.finish_spawn(&mut reactor));
         while reactor.next_input().is_some() {}
@@ -302,12 +302,17 @@ mod tests {
         rustix::process::waitpid(pid, rustix::process::WaitOptions::empty()).unwrap();
     }
 
+    fn spawn_echo() -> Spawn {
+        Spawn { job: echo().into(), rank: RANK, app: 0, env: vec![], stdin: false }
+    }
+
     fn echo() -> JobSpec {
+        let argv = [&b"/bin/echo"[..], b"out"].map(Bytes::from_static).to_vec();
+        let dir = Bytes::from_static(b"/");
         JobSpec {
             job: JOB,
-            argv: [&b"/bin/echo"[..], b"out"].map(Bytes::from_static).to_vec(),
+            apps: vec![App { first_rank: RANK, argv, env: vec![], dir }],
             env: vec![],
-            dir: Bytes::from_static(b"/"),
             map: TaskMap::from_counts([1]).unwrap(),
             kvsname: "kvs_1".into(),
             universe_size: None,

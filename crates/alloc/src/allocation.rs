@@ -1,12 +1,12 @@
 //! The nodes we were given, whoever gave them.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
-use model::hostfile::{HostFileError, HostFileWarning};
-use model::{HostList, HostListError, Node, Placement, PlacementError};
+use model::hostfile::{self, HostFileError, HostFileWarning};
+use model::{HostList, HostListError, Node, Placement, PlacementError, Request};
 
-use crate::{host_file, this_host};
+use crate::text_file::{TextError, read_text};
+use crate::this_host;
 
 /// The nodes that a job may use.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -40,28 +40,8 @@ pub enum AllocError {
     #[error("use the hosts given to `--hosts`")]
     Hosts(#[source] HostListError),
     /// The file cannot be read.
-    #[error("read host file `{}`", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: io::Error,
-    },
-    /// The file cannot be a host file.
-    #[error("host file `{}` has more than {} MiB", path.display(), host_file::BYTES_MAX >> 20)]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is no text.
-    #[error("host file `{}`, line {line}: not UTF-8 text", path.display())]
-    NotText {
-        /// The file.
-        path: PathBuf,
-        /// Where, from 1.
-        line: usize,
-    },
+    #[error(transparent)]
+    Text(TextError),
     /// The file is malformed.
     #[error("use host file `{}`", path.display())]
     HostFile {
@@ -99,7 +79,12 @@ impl Allocation {
 
     /// The nodes of a host file.
     pub fn from_host_file(path: &Path) -> Result<Allocation, AllocError> {
-        let file = host_file::read(path)?;
+        let text = read_text("host file", path).map_err(AllocError::Text)?;
+        let file = hostfile::parse(&text)
+            .map_err(|source| AllocError::HostFile { path: path.into(), source })?;
+        if file.hosts.nodes().is_empty() {
+            return Err(AllocError::NoHosts { path: path.into() });
+        }
         let source = Source::HostFile(path.to_path_buf());
         Ok(Allocation { nodes: file.hosts.into_nodes(), source, warnings: file.warnings })
     }
@@ -110,23 +95,22 @@ impl Allocation {
         Allocation { nodes, source: Source::ThisHost, warnings: Vec::new() }
     }
 
-    /// Places `tasks` tasks (`-n`), `per_node` on a node (`--ppn`), in blocks.
+    /// Places the tasks.
     ///
     /// The cores of this host are a default for how many tasks to run, not a limit that anybody
     /// set: a larger `-n` gets what it asks for.
-    pub fn place(
-        &self,
-        tasks: Option<u32>,
-        per_node: Option<u32>,
-    ) -> Result<Placement, PlacementError> {
-        match (&self.source, tasks) {
+    ///
+    /// # Errors
+    /// See [`PlacementError`].
+    pub fn place(&self, request: &Request) -> Result<Placement, PlacementError> {
+        match (&self.source, request.tasks) {
             (Source::ThisHost, Some(_)) => {
                 let unbounded = |node: &Node| Node { slots: None, ..node.clone() };
                 let nodes: Vec<_> = self.nodes.iter().map(unbounded).collect();
-                Placement::block(&nodes, tasks, per_node)
+                Placement::of(&nodes, request)
             }
             (Source::ThisHost, None) | (Source::Hosts | Source::HostFile(_), _) => {
-                Placement::block(&self.nodes, tasks, per_node)
+                Placement::of(&self.nodes, request)
             }
         }
     }

@@ -15,5 +15,6 @@ pub fn this_host_name() -> String {
 /// This host with a slot for each core that our affinity and our cgroup leave us.
 pub(crate) fn node() -> Node {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    Node { name: this_host_name(), slots: Some(u32::try_from(cores).unwrap_or(u32::MAX)) }
+    let slots = u32::try_from(cores).unwrap_or(u32::MAX);
+    Node { name: this_host_name(), slots: Some(slots), slots_max: None }
 }

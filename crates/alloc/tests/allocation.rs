@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use alloc_hosts::{Allocation, Source, allocate, this_host_name};
+use model::Request;
 
 #[test]
 fn a_list_is_an_allocation_in_its_order() {
@@ -26,20 +27,20 @@ fn without_anything_the_allocation_is_this_host() {
     let allocation = allocate(None, None).unwrap();
     assert_eq!(names(&allocation), [this_host_name()]);
     let slots = allocation.nodes[0].slots.unwrap();
-    assert_eq!(allocation.place(None, None).unwrap().map.len(), slots);
+    assert_eq!(allocation.place(&Request::default()).unwrap().map.len(), slots);
 }
 
 #[test]
 fn the_cores_of_this_host_limit_no_one_who_says_how_many() {
     let allocation = Allocation::this_host();
-    assert_eq!(allocation.place(Some(512), None).unwrap().map.len(), 512);
-    assert!(allocation.place(Some(3), Some(2)).is_err());
+    assert_eq!(allocation.place(&tasks(512)).unwrap().map.len(), 512);
+    assert!(allocation.place(&Request { per_node: Some(2), ..tasks(3) }).is_err());
 }
 
 #[test]
 fn slots_that_the_user_gave_do_limit() {
     let allocation = Allocation::from_hosts("a:2").unwrap();
-    assert!(allocation.place(Some(3), None).is_err());
+    assert!(allocation.place(&tasks(3)).is_err());
 }
 
 #[test]
@@ -68,6 +69,10 @@ fn errors_name_the_file_and_the_place() {
 fn a_file_without_an_end_is_an_error() {
     let error = allocate(None, Some(Path::new("/dev/zero"))).unwrap_err();
     assert_eq!(error.to_string(), "host file `/dev/zero` has more than 64 MiB");
+}
+
+fn tasks(n: u32) -> Request {
+    Request { tasks: Some(n), ..Request::default() }
 }
 
 fn names(allocation: &Allocation) -> Vec<&str> {

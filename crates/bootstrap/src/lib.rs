@@ -22,4 +22,4 @@ pub use quote::quote;
 pub use request::{Asked, Request, RequestReader};
 pub use start::{Helper, StartError, start};
 pub use tail::Tail;
-pub use template::{ShellTemplate, TemplateError};
+pub use template::{ShellTemplate, TemplateError, split};

@@ -81,8 +81,9 @@ fn fill_word(word: &str, host: &[u8], command: &[u8]) -> Vec<u8> {
     filled
 }
 
-/// Words as a POSIX shell has them (XCU 2.2, Quoting), with nothing expanded.
-fn split(text: &str) -> Option<Vec<String>> {
+/// Words as a POSIX shell has them (XCU 2.2, Quoting), with nothing expanded. `None`: a quote is open
+/// at the end, or the last character is a backslash.
+pub fn split(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut chars = text.chars();

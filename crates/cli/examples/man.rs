@@ -3,6 +3,7 @@
 //! They are made of the options and texts that `--help` shows. This is no subcommand, since what
 //! writes manual pages would be a thirtieth of a binary that goes to every node.
 
+#[expect(dead_code, reason = "what is read is described here, and not used")]
 #[path = "../src/args.rs"]
 mod args;
 #[path = "../src/duration.rs"]

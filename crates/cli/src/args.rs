@@ -1,11 +1,12 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::iter;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use model::{HOSTS_MAX, Tree};
+use model::{HOSTS_MAX, Order, Tree};
 
 use crate::{duration, manual};
 
@@ -131,8 +132,27 @@ pub(crate) struct PlanArgs {
 
 /// What `convoke run` is told.
 #[derive(Args, Debug)]
-#[command(after_help = manual::run_help())]
+#[command(
+    after_help = manual::run_help(),
+    override_usage = "convoke run [OPTIONS] PROGRAM [ARG]... [: [OPTIONS] PROGRAM [ARG]...]..."
+)]
 pub(crate) struct RunArgs {
+    /// The first program, or the only one.
+    #[command(flatten)]
+    pub(crate) app: AppArgs,
+
+    /// The others, behind colons or in further lines of the file.
+    #[arg(skip)]
+    pub(crate) more_apps: Vec<AppArgs>,
+
+    /// File with a program in each line, with its options and its arguments
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Each program, separated from the next by `:`"
+    )]
+    pub(crate) configfile: Option<PathBuf>,
+
     /// Hosts, with slots after a colon: `a,b:2,n[01-16]`
     #[arg(long, short = 'H', value_name = "LIST", help_heading = "Hosts")]
     pub(crate) hosts: Option<String>,
@@ -141,25 +161,21 @@ pub(crate) struct RunArgs {
     #[arg(long, short = 'f', value_name = "FILE", help_heading = "Hosts")]
     pub(crate) hostfile: Option<PathBuf>,
 
-    /// Number of tasks [default: one for each slot]
-    #[arg(short = 'n', long = "np", value_name = "N", help_heading = "Hosts")]
-    pub(crate) tasks: Option<u32>,
-
     /// Tasks on each host, whatever its slots
     #[arg(long, value_name = "N", help_heading = "Hosts")]
     pub(crate) ppn: Option<u32>,
 
+    /// Where the next rank goes: to the same host until that is full, or to the next one
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "slot", help_heading = "Hosts")]
+    pub(crate) map_by: MapBy,
+
+    /// Fill hosts that are full again, up to their max_slots
+    #[arg(long, help_heading = "Hosts")]
+    pub(crate) oversubscribe: bool,
+
     /// Print which task would run where, and start nothing
     #[arg(long, help_heading = "Hosts")]
     pub(crate) show_map: bool,
-
-    /// Set a variable for the tasks; NAME alone copies it
-    #[arg(long, value_name = "NAME=VALUE", help_heading = "Tasks")]
-    pub(crate) env: Vec<OsString>,
-
-    /// Working directory of the tasks [default: the current one]
-    #[arg(long, value_name = "DIR", help_heading = "Tasks")]
-    pub(crate) wdir: Option<PathBuf>,
 
     /// The task that reads standard input, or `none`
     #[arg(long, value_name = "RANK", default_value = "0", value_parser = parse_stdin, help_heading = "Tasks")]
@@ -269,9 +285,39 @@ pub(crate) struct RunArgs {
     /// No progress, and no words about tasks that failed
     #[arg(long, short, conflicts_with = "verbose", help_heading = "Words")]
     pub(crate) quiet: bool,
+}
+
+impl RunArgs {
+    /// The programs, in the order of their ranks.
+    pub(crate) fn apps(&self) -> impl Iterator<Item = &AppArgs> {
+        iter::once(&self.app).chain(&self.more_apps)
+    }
+}
+
+/// What one program of a job is told.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Each program, separated from the next by `:`")]
+pub(crate) struct AppArgs {
+    /// Number of tasks [default: one for each slot; where there are several programs, one]
+    #[arg(short = 'n', long = "np", value_name = "N")]
+    pub(crate) tasks: Option<u32>,
+
+    /// Set a variable for the tasks; NAME alone copies it
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<OsString>,
+
+    /// Working directory of the tasks [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) wdir: Option<PathBuf>,
 
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
+    #[arg(
+        required_unless_present = "configfile",
+        trailing_var_arg = true,
+        value_name = "PROGRAM",
+        value_hint = ValueHint::CommandWithArguments,
+        help_heading = "Arguments"
+    )]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -282,6 +328,24 @@ pub(crate) enum StdinTo {
     Nobody,
     /// To this task.
     Task(u32),
+}
+
+/// Where the next rank goes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum MapBy {
+    /// Consecutive ranks share a host
+    Slot,
+    /// Consecutive ranks are on different hosts
+    Node,
+}
+
+impl MapBy {
+    pub(crate) fn order(self) -> Order {
+        match self {
+            MapBy::Slot => Order::Slots,
+            MapBy::Node => Order::Nodes,
+        }
+    }
 }
 
 /// What a failed task means for the others.
@@ -338,8 +402,9 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Box<RunArgs>, clap::Error> {
-        let words = line.split(' ').map(OsString::from);
-        let cli = Cli::try_parse_from(crate::args_prepass::with_long_np(words))?;
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let options = crate::args_prepass::with_long_np(words[2..].iter().cloned());
+        let cli = Cli::try_parse_from(words[..2].iter().cloned().chain(options))?;
         let Command::Run(args) = cli.command else { panic!("not a run") };
         Ok(args)
     }
@@ -347,16 +412,16 @@ mod tests {
     #[test]
     fn options_after_the_program_are_the_programs() {
         let args = parse("convoke run -n 4 prog -n 5 --label --").unwrap();
-        assert_eq!(args.tasks, Some(4));
+        assert_eq!(args.app.tasks, Some(4));
         assert!(!args.label);
-        assert_eq!(args.command, ["prog", "-n", "5", "--label", "--"]);
+        assert_eq!(args.app.command, ["prog", "-n", "5", "--label", "--"]);
     }
 
     #[test]
     fn a_lone_double_dash_before_the_program_is_not_the_program() {
         let args = parse("convoke run -np 2 -- prog -- x").unwrap();
-        assert_eq!(args.tasks, Some(2));
-        assert_eq!(args.command, ["prog", "--", "x"]);
+        assert_eq!(args.app.tasks, Some(2));
+        assert_eq!(args.app.command, ["prog", "--", "x"]);
     }
 
     #[test]
@@ -395,9 +460,9 @@ mod tests {
         let run = command.find_subcommand_mut("run").unwrap();
         for arg in run.get_arguments().filter(|arg| arg.get_action().takes_values()) {
             let Some(long) = arg.get_long() else { continue };
-            let line = format!("convoke run --{long} -np prog");
-            let words = line.split(' ').map(OsString::from);
-            assert_eq!(crate::args_prepass::with_long_np(words).get(3), Some(&"-np".into()));
+            let words = [format!("--{long}"), "-np".into(), "prog".into()].map(OsString::from);
+            let passed = crate::args_prepass::with_long_np(words.into_iter());
+            assert_eq!(passed[1], "-np", "--{long}");
         }
     }
 }

@@ -1,16 +1,19 @@
-//! `-np 4` and `-ppn 4`, which every MPI user types and clap would read as `-n p`.
+//! `-np 4`, `-ppn 4` and `-configfile F`, which MPI users type and clap would read as `-n p`.
 
 use std::ffi::OsString;
 
 /// Options that stand before the program and are followed by a value of their own.
-const WITH_VALUE: [&str; 30] = [
+const WITH_VALUE: &[&str] = &[
     "-n",
     "-np",
     "-ppn",
+    "-configfile",
     "-H",
     "-f",
     "--np",
     "--ppn",
+    "--configfile",
+    "--map-by",
     "--hosts",
     "--hostfile",
     "--env",
@@ -36,16 +39,18 @@ const WITH_VALUE: [&str; 30] = [
     "--errfile-pattern",
 ];
 
-/// Gives both options two dashes, up to the program: what follows is the program's.
+/// Gives these options two dashes, up to the program: what follows is the program's. `args` begin
+/// behind `convoke run`, or behind a colon.
 pub(crate) fn with_long_np(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut out = Vec::new();
-    let mut state = State::Command;
+    let mut state = State::Options;
     for arg in args {
         let text = arg.to_str().unwrap_or_default();
-        let next = state.after(text, out.len());
+        let next = state.after(text);
         out.push(match text {
             "-np" if state == State::Options => "--np".into(),
             "-ppn" if state == State::Options => "--ppn".into(),
+            "-configfile" if state == State::Options => "--configfile".into(),
             _ => arg,
         });
         state = next;
@@ -55,8 +60,6 @@ pub(crate) fn with_long_np(args: impl Iterator<Item = OsString>) -> Vec<OsString
 
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum State {
-    /// Our own name, and the subcommand.
-    Command,
     /// An option or the program.
     Options,
     /// The value of the option before.
@@ -66,10 +69,9 @@ enum State {
 }
 
 impl State {
-    fn after(self, arg: &str, index: usize) -> State {
+    fn after(self, arg: &str) -> State {
         match self {
-            State::Command if index == 0 => State::Command,
-            State::Command | State::Value => State::Options,
+            State::Value => State::Options,
             State::Options if arg == "--" || !arg.starts_with('-') => State::Program,
             State::Options if WITH_VALUE.contains(&arg) => State::Value,
             State::Options => State::Options,
@@ -89,15 +91,13 @@ mod tests {
 
     #[test]
     fn np_gets_two_dashes_before_the_program_only() {
-        assert_eq!(
-            pass("convoke run -np 4 --hosts a prog -np 3"),
-            "convoke run --np 4 --hosts a prog -np 3"
-        );
-        assert_eq!(pass("convoke run -ppn 2 -- prog"), "convoke run --ppn 2 -- prog");
+        assert_eq!(pass("-np 4 --hosts a prog -np 3"), "--np 4 --hosts a prog -np 3");
+        assert_eq!(pass("-ppn 2 -- prog"), "--ppn 2 -- prog");
+        assert_eq!(pass("-configfile f"), "--configfile f");
     }
 
     #[test]
     fn a_value_that_looks_like_an_option_stays() {
-        assert_eq!(pass("convoke run --ssh-arg -np x"), "convoke run --ssh-arg -np x");
+        assert_eq!(pass("--ssh-arg -np x"), "--ssh-arg -np x");
     }
 }

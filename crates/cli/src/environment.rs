@@ -12,7 +12,8 @@ use std::path::Path;
 use bytes::Bytes;
 
 /// Variables of this login, this host or this process.
-const LEFT_OUT: [&str; 12] = [
+const LEFT_OUT: [&str; 13] = [
+    "PWD",
     "OLDPWD",
     "HOSTNAME",
     "DISPLAY",
@@ -53,25 +54,24 @@ pub(crate) enum EnvError {
     NotSet(String),
 }
 
-/// The job's environment: `ours` without what must not travel, with the options' variables, and
-/// with `dir` as `PWD`. Sorted by name.
-pub(crate) fn of_job(
-    ours: impl IntoIterator<Item = (OsString, OsString)>,
+/// The environment of all tasks: `ours` without what must not travel. Sorted by name.
+pub(crate) fn of_job(ours: &BTreeMap<OsString, OsString>) -> Vec<Bytes> {
+    let travelling = ours.iter().filter(|(name, _)| travels(name));
+    travelling.map(|(name, value)| joined(name, value)).collect()
+}
+
+/// What a program has of its own over the job's: the options' variables, and `dir` as `PWD`.
+pub(crate) fn of_app(
+    ours: &BTreeMap<OsString, OsString>,
     options: &[OsString],
     dir: &Path,
 ) -> Result<Vec<Bytes>, EnvError> {
-    let ours: BTreeMap<OsString, OsString> = ours.into_iter().collect();
-    let mut env: BTreeMap<OsString, OsString> = ours
-        .iter()
-        .filter(|(name, _)| travels(name))
-        .map(|(n, v)| (n.clone(), v.clone()))
-        .collect();
-    env.insert("PWD".into(), dir.into());
+    let mut env = BTreeMap::from([("PWD".into(), dir.into())]);
     for option in options {
-        let (name, value) = understand(option, &ours)?;
+        let (name, value) = understand(option, ours)?;
         env.insert(name, value);
     }
-    Ok(env.into_iter().map(|(name, value)| joined(name, &value)).collect())
+    Ok(env.iter().map(|(name, value)| joined(name, value)).collect())
 }
 
 fn travels(name: &OsStr) -> bool {
@@ -102,22 +102,25 @@ fn os_string(bytes: &[u8]) -> OsString {
     OsString::from_vec(bytes.to_vec())
 }
 
-fn joined(name: OsString, value: &OsStr) -> Bytes {
-    let mut bytes = name.into_vec();
-    bytes.push(b'=');
-    bytes.extend_from_slice(value.as_bytes());
-    bytes.into()
+fn joined(name: &OsStr, value: &OsStr) -> Bytes {
+    [name.as_bytes(), value.as_bytes()].join(&b'=').into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn env(ours: &[(&str, &str)], options: &[&str]) -> Result<Vec<String>, EnvError> {
-        let ours = ours.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    fn map(ours: &[(&str, &str)]) -> BTreeMap<OsString, OsString> {
+        ours.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    }
+
+    fn texts(env: Vec<Bytes>) -> Vec<String> {
+        env.into_iter().map(|it| String::from_utf8(it.to_vec()).unwrap()).collect()
+    }
+
+    fn own(ours: &[(&str, &str)], options: &[&str]) -> Result<Vec<String>, EnvError> {
         let options: Vec<OsString> = options.iter().map(OsString::from).collect();
-        let env = of_job(ours, &options, Path::new("/w"))?;
-        Ok(env.into_iter().map(|it| String::from_utf8(it.to_vec()).unwrap()).collect())
+        of_app(&map(ours), &options, Path::new("/w")).map(texts)
     }
 
     #[test]
@@ -135,20 +138,20 @@ mod tests {
             ("TMPDIR", "/t"),
             ("CUDA_VISIBLE_DEVICES", "1"),
         ];
-        let expected = ["CUDA_VISIBLE_DEVICES=1", "PATH=/bin", "PWD=/w", "TMPDIR=/t"];
-        assert_eq!(env(&ours, &[]).unwrap(), expected);
+        let expected = ["CUDA_VISIBLE_DEVICES=1", "PATH=/bin", "TMPDIR=/t"];
+        assert_eq!(texts(of_job(&map(&ours))), expected);
     }
 
     #[test]
     fn options_set_and_copy_variables_also_those_left_out() {
         let ours = [("DISPLAY", ":0"), ("A", "1")];
         let options = ["DISPLAY", "A=x=y\nz", "E="];
-        assert_eq!(env(&ours, &options).unwrap(), ["A=x=y\nz", "DISPLAY=:0", "E=", "PWD=/w"]);
+        assert_eq!(own(&ours, &options).unwrap(), ["A=x=y\nz", "DISPLAY=:0", "E=", "PWD=/w"]);
     }
 
     #[test]
     fn an_option_without_a_name_or_a_value_to_copy_is_refused() {
-        assert_eq!(env(&[], &["=x"]), Err(EnvError::NoName("=x".into())));
-        assert_eq!(env(&[], &["NO_SUCH"]), Err(EnvError::NotSet("NO_SUCH".into())));
+        assert_eq!(own(&[], &["=x"]), Err(EnvError::NoName("=x".into())));
+        assert_eq!(own(&[], &["NO_SUCH"]), Err(EnvError::NotSet("NO_SUCH".into())));
     }
 }

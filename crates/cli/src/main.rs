@@ -5,6 +5,7 @@
 
 mod args;
 mod args_prepass;
+mod command_line;
 mod completions;
 mod duration;
 mod manual;
@@ -35,7 +36,7 @@ mod streams;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use command_line::LineError;
 
 /// musl's own allocator costs an agent that passes output on a tenth of its time.
 #[cfg(target_env = "musl")]
@@ -51,13 +52,16 @@ fn main() -> ExitCode {
 }
 
 fn front_end() -> ExitCode {
-    let args = args_prepass::with_long_np(std::env::args_os());
-    let cli = match args::Cli::try_parse_from(args) {
+    let cli = match command_line::read(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(LineError::Clap(error)) => {
             // Help goes to standard output and is no error; nothing can be done if it does not.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { exit_code::USAGE } else { 0 });
+        }
+        Err(error) => {
+            streams::say(&format!("error: {}\n", agent::error_chain(&error)));
+            return ExitCode::from(exit_code::USAGE);
         }
     };
     match cli.command {

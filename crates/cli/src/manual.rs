@@ -13,6 +13,10 @@ pub(crate) const EXAMPLES: Rows = &[
     ),
     ("convoke run --hosts a,b --show-map ./ring", "show who would run where"),
     (
+        "convoke run --hosts n[01-16] -n 1 ./ocean : -n 15 --env X=1 ./ice -v",
+        "two programs in one job, each with its own options",
+    ),
+    (
         "convoke run --hosts a,b --shell 'rsh {host} {cmd}' hostname",
         "reach hosts by a shell that is not ssh",
     ),

@@ -21,21 +21,22 @@ const CAUSES_MAX: usize = 20;
 /// What the job was, for the words about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    name: String,
+    /// What the user called each of the job's programs.
+    names: Vec<String>,
     map: TaskMap,
     /// What an agent's life hangs on where it was started.
     shell: &'static str,
 }
 
 impl Program {
-    /// The program, the places of its tasks, and how its agents are started.
+    /// The programs, the places of its tasks, and how its agents are started.
     pub(crate) fn of(config: &HeadConfig) -> Program {
         let job = &config.job;
-        let name = job.argv.first().map(|name| String::from_utf8_lossy(name).into_owned());
+        let names = job.apps.iter().filter_map(|app| app.argv.first());
         let plan = StartPlan::decode(&config.session.bootstrap);
         let shell = plan.and_then(|plan| plan.bootstrapper()).map(|it| it.name());
         Program {
-            name: name.unwrap_or_default(),
+            names: names.map(|name| String::from_utf8_lossy(name).into_owned()).collect(),
             map: job.map.clone(),
             shell: shell.unwrap_or("remote shell"),
         }
@@ -43,12 +44,19 @@ impl Program {
 
     /// None: only agents are told of.
     pub(crate) fn simulated() -> Program {
-        Program { name: String::new(), map: TaskMap::default(), shell: "remote shell" }
+        Program { names: Vec::new(), map: TaskMap::default(), shell: "remote shell" }
     }
 
     /// What the user called it.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    pub(crate) fn name(&self) -> String {
+        self.names.join(" : ")
+    }
+
+    /// How one of the programs is called in a message.
+    fn quoted(&self, app: u32) -> String {
+        let name = usize::try_from(app).ok().and_then(|app| self.names.get(app));
+        let name = name.map_or("", String::as_str);
+        if self.names.len() > 1 { format!("`{name}` of app {app}") } else { format!("`{name}`") }
     }
 }
 
@@ -231,18 +239,15 @@ impl Report<'_> {
 
     /// What kept the job from running on some nodes.
     fn node_faults(&mut self, faults: &[JobFault]) {
-        let name = self.program.name.clone();
-        let programs = faults.iter().filter_map(|fault| match fault {
-            JobFault::Program { agent, words, errno: _ } => Some((*agent, words.clone())),
-            JobFault::Directory { .. }
-            | JobFault::Output { .. }
-            | JobFault::Spawn { .. }
-            | JobFault::Task { .. }
-            | JobFault::Unfinalized { .. }
-            | JobFault::Abort { .. }
-            | JobFault::Pmi { .. } => None,
-        });
-        self.node_fault(&format!("could not run `{name}`"), programs.collect());
+        let mut programs: BTreeMap<u32, Vec<(AgentId, String)>> = BTreeMap::new();
+        for fault in faults {
+            if let JobFault::Program { agent, app, words, errno: _ } = fault {
+                programs.entry(*app).or_default().push((*agent, words.clone()));
+            }
+        }
+        for (app, faults) in programs {
+            self.node_fault(&format!("could not run {}", self.program.quoted(app)), faults);
+        }
         let directories = faults.iter().filter_map(|fault| match fault {
             JobFault::Directory { agent, errno, words } => {
                 Some((*agent, format!("`{words}`: {}", errno_text(*errno))))
@@ -546,7 +551,7 @@ mod tests {
 
     fn report(outcome: &Outcome) -> String {
         let map = TaskMap::from_counts([2; 8]).unwrap();
-        let program = Program { name: "./ring".into(), map, shell: "remote shell" };
+        let program = Program { names: vec!["./ring".into()], map, shell: "remote shell" };
         super::outcome(outcome, &names(), &program, false)
     }
 
@@ -592,7 +597,10 @@ mod tests {
     #[test]
     fn a_missing_program_is_one_error_for_all_nodes() {
         let words = "no such program: `/w/./ring`".to_owned();
-        let fault = |n| JobFault::Program { agent: AgentId(n), errno: 2, words: words.clone() };
+        let fault = |n| {
+            let (agent, words) = (AgentId(n), words.clone());
+            JobFault::Program { agent, app: 0, errno: 2, words }
+        };
         let outcome = Outcome { faults: (1..=8).map(fault).collect(), ..Outcome::default() };
         insta::assert_snapshot!(report(&outcome));
     }

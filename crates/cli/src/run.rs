@@ -1,12 +1,13 @@
 //! `convoke run`, and the command behind `local-bulk`.
 
+use std::ffi::OsStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent::{HeadReport, OutputFiles, error_chain, run_head};
-use bytes::Bytes;
 use engine::HeadConfig;
-use model::NodeId;
+use model::{IdSet, NodeId};
 use observe::{RecordedJob, draw_tree, job_record, stats_table};
+use wire::App;
 
 use crate::args::RunArgs;
 use crate::exit_code;
@@ -31,7 +32,7 @@ pub(crate) fn run(args: Box<RunArgs>) -> u8 {
         say(&format!("warning: {warning}\n"));
     }
     if args.show_map {
-        return show_map(&layout);
+        return show_map(&args, &layout);
     }
     let results = Results::create(&args).map_err(SetupError::Output);
     match results.and_then(|results| Ok((results, output_files(&config)?))) {
@@ -103,9 +104,10 @@ fn run_job(args: &RunArgs, config: HeadConfig, results: Results, files: Option<O
     }
     let title = format!("convoke run: {}", program.name());
     let timeline = results.timeline.map(|file| file.write(&screen.timeline, &names, &title));
-    let command = texts(&job.argv);
+    let command = command_of(&job.apps);
     let document = args.json.is_some().then(|| {
-        let directory = &String::from_utf8_lossy(&job.dir);
+        let directory = job.apps.first().map_or(&[][..], |app| &app.dir);
+        let directory = &String::from_utf8_lossy(directory);
         let (names, map, status) = (&names, &job.map, code);
         let job =
             RecordedJob { command: &command, directory, names, map, began, status, words: &words };
@@ -133,13 +135,29 @@ fn time_of_day() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-fn texts(words: &[Bytes]) -> Vec<String> {
-    words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+/// The words of the job's programs, with colons between them.
+fn command_of(apps: &[App]) -> Vec<String> {
+    let words = |app: &App| -> Vec<String> {
+        app.argv.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    };
+    apps.iter().map(words).collect::<Vec<_>>().join(&":".to_owned())
 }
 
-/// One line for each node: its name, how many tasks, which.
-fn show_map(layout: &Layout) -> u8 {
+/// A line for each program, if there are several, and one for each node: its name, how many tasks,
+/// which.
+fn show_map(args: &RunArgs, layout: &Layout) -> u8 {
     let mut text = String::new();
+    if !args.more_apps.is_empty() {
+        let first_ranks = Layout::first_ranks(args);
+        let ends = first_ranks.iter().skip(1).map(|rank| rank.0);
+        let ends = ends.chain([layout.placement.map.len()]);
+        for ((app, first), (number, end)) in args.apps().zip(&first_ranks).zip((0..).zip(ends)) {
+            let ranks = IdSet::range(first.0, end - 1);
+            let command = app.command.join(OsStr::new(" "));
+            let (tasks, command) = (ranks.len(), command.to_string_lossy());
+            text += &format!("app {number}: {tasks} tasks, ranks {ranks}: {command}\n");
+        }
+    }
     for (index, node) in (0..).zip(&layout.placement.nodes) {
         let ranks = layout.placement.map.ranks_on(NodeId(index));
         text += &format!("{}: {} tasks, ranks {ranks}\n", node.name, ranks.len());
@@ -154,6 +172,7 @@ fn refuse(error: &SetupError) -> u8 {
         SetupError::NoStreams => Some("drop `--link`, or start agents with ssh or `--shell`"),
         SetupError::Alloc(_)
         | SetupError::NoSuchTask { .. }
+        | SetupError::NoTasks { .. }
         | SetupError::Env(_)
         | SetupError::Dir(_)
         | SetupError::OwnPath(_)

@@ -1,6 +1,7 @@
 //! From the command line to what the head is given.
 
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -10,10 +11,10 @@ use agent::{Hosts, Launcher, LinkChoice, OutputFileError, OutputFiles, PlanError
 use alloc::AllocError;
 use bytes::Bytes;
 use engine::HeadConfig;
-use model::{JobId, Placement, PlacementError, Rank, Tree};
-use wire::{IoSpec, JobSpec, SessionSpec};
+use model::{JobId, Placement, PlacementError, Rank, Request, Tree};
+use wire::{App, IoSpec, JobSpec, SessionSpec};
 
-use crate::args::{LauncherName, LinkName, OnFailure, RunArgs, StdinTo};
+use crate::args::{AppArgs, LauncherName, LinkName, OnFailure, RunArgs, StdinTo};
 use crate::environment::{self, EnvError};
 use crate::memory::{self, Shortage};
 use crate::output_file::OutputError;
@@ -40,6 +41,8 @@ pub(crate) enum SetupError {
     Placement(PlacementError),
     #[error("`--stdin {rank}`: there {} only {tasks} task{}", be(*.tasks), plural(*.tasks))]
     NoSuchTask { rank: u32, tasks: u32 },
+    #[error("app {app}: the number of tasks must be at least 1")]
+    NoTasks { app: u32 },
     #[error(transparent)]
     Env(EnvError),
     #[error("find the current directory")]
@@ -79,17 +82,52 @@ impl Layout {
     pub(crate) fn of(args: &RunArgs) -> Result<Layout, SetupError> {
         let allocation = alloc::allocate(args.hosts.as_deref(), args.hostfile.as_deref())
             .map_err(SetupError::Alloc)?;
-        let placement = allocation.place(args.tasks, args.ppn).map_err(SetupError::Placement)?;
+        let request = Request {
+            tasks: tasks(args)?,
+            per_node: args.ppn,
+            order: args.map_by.order(),
+            oversubscribe: args.oversubscribe,
+        };
+        let placement = allocation.place(&request).map_err(SetupError::Placement)?;
         let slots = allocation.nodes.iter().map(|node| node.slots);
         let universe_size = slots.sum::<Option<u32>>();
         let warnings = allocation.warnings.iter().map(ToString::to_string).collect();
         Ok(Layout { placement, warnings, universe_size })
     }
 
+    /// The first rank of each of the job's programs.
+    pub(crate) fn first_ranks(args: &RunArgs) -> Vec<Rank> {
+        let counts = args.apps().map(tasks_of);
+        let starts = counts.scan(0_u32, |next, tasks| {
+            let first = *next;
+            *next = next.saturating_add(tasks);
+            Some(Rank(first))
+        });
+        starts.collect()
+    }
+
     /// The host names of the nodes, in order.
     pub(crate) fn names(&self) -> Vec<String> {
         self.placement.nodes.iter().map(|node| node.name.clone()).collect()
     }
+}
+
+/// How many tasks there are to be, where that does not follow from the hosts.
+fn tasks(args: &RunArgs) -> Result<Option<u32>, SetupError> {
+    if args.more_apps.is_empty() {
+        return Ok(args.app.tasks);
+    }
+    if let Some((app, _)) = (0..).zip(args.apps()).find(|(_, app)| app.tasks == Some(0)) {
+        return Err(SetupError::NoTasks { app });
+    }
+    let all: u64 = args.apps().map(|app| u64::from(tasks_of(app))).sum();
+    let all = u32::try_from(all).map_err(|_| PlacementError::TooLarge(all));
+    all.map(Some).map_err(SetupError::Placement)
+}
+
+/// The tasks of one of several programs.
+fn tasks_of(app: &AppArgs) -> u32 {
+    app.tasks.unwrap_or(1)
 }
 
 /// What the head is given.
@@ -159,8 +197,9 @@ fn agent_path(args: &RunArgs) -> Result<std::ffi::OsString, SetupError> {
 
 fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
     let base = current_directory()?;
-    let dir = args.wdir.as_ref().map_or(base.clone(), |dir| logical(&base.join(dir)));
     let output = output_spec(args, &base).map_err(SetupError::OutputOption)?;
+    let ours = std::env::vars_os().collect();
+    let apps = args.apps().zip(Layout::first_ranks(args));
     let tasks = layout.placement.map.len();
     let stdin = match args.stdin {
         StdinTo::Nobody => None,
@@ -169,15 +208,31 @@ fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
     };
     Ok(JobSpec {
         job: JobId(0),
-        argv: args.command.iter().map(|word| bytes(word)).collect(),
-        env: environment::of_job(std::env::vars_os(), &args.env, &dir).map_err(SetupError::Env)?,
-        dir: bytes(dir.as_os_str()),
+        apps: apps
+            .map(|(app, first)| program(app, first, &base, &ours))
+            .collect::<Result<_, _>>()?,
+        env: environment::of_job(&ours),
         map: layout.placement.map.clone(),
         kvsname: format!("convoke-{:016x}", random()?),
         universe_size: layout.universe_size,
         io: IoSpec { stdin, output, records: args.json.is_some() },
         stop_on_failure: args.on_failure == OnFailure::Stop,
         grace_ms: u32::try_from(args.grace.as_millis()).unwrap_or(u32::MAX),
+    })
+}
+
+fn program(
+    app: &AppArgs,
+    first_rank: Rank,
+    base: &Path,
+    ours: &BTreeMap<OsString, OsString>,
+) -> Result<App, SetupError> {
+    let dir = app.wdir.as_ref().map_or(base.to_owned(), |dir| logical(&base.join(dir)));
+    Ok(App {
+        first_rank,
+        argv: app.command.iter().map(|word| bytes(word)).collect(),
+        env: environment::of_app(ours, &app.env, &dir).map_err(SetupError::Env)?,
+        dir: bytes(dir.as_os_str()),
     })
 }
 

@@ -73,6 +73,26 @@ mod mpich5 {
     }
 
     #[test]
+    fn ranks_that_go_round_the_hosts_know_who_shares_one() {
+        let run = on_hosts("mpich5-cyclic", "a:3,b:1,c:2", "").words("--map-by node").arg(&*RING);
+        let ended = run.run().with_status(0);
+        check_ring(&ended, 6, &["a", "b", "c"]);
+        assert!(ended.text().contains("rank 4 of 6 on c"), "{}", ended.text());
+    }
+
+    #[test]
+    fn several_programs_are_one_world_and_know_their_numbers() {
+        let run = on_hosts("mpich5-apps", "a:2,b:2", "").words("-n 1").arg(&*RING);
+        let run = run.words("appnum : -n 2").arg(&*RING).words("appnum :").arg(&*RING);
+        let ended = run.arg("appnum").run().with_status(0);
+        for (rank, app) in [(0, 0), (1, 1), (2, 1), (3, 2)] {
+            let line = format!("rank {rank} is of app {app}\n");
+            assert!(ended.text().contains(&line), "{}", ended.text());
+        }
+        assert!(ended.text().contains("rank 3 of 4 on b"), "{}", ended.text());
+    }
+
+    #[test]
     fn an_abort_gives_its_code_and_ends_the_others() {
         let run = on_hosts("mpich5-abort", "a,b", "").words("-n 4 --ppn 2").arg(&*RING);
         let ended = run.words("abort 7 3").run().with_status(7);

@@ -120,6 +120,49 @@ fn the_map_is_shown_and_nothing_is_started() {
 }
 
 #[test]
+fn each_program_has_its_own_tasks_variables_and_directory() {
+    let hosts = ["--hosts", "n[1-2]:2", "--shell", SHELL, "--env", "A=1"];
+    let script = "echo $PMI_RANK of $PMI_SIZE $A $B $PWD";
+    let first = ["--wdir", "/", "sh", "-c", script];
+    let second = [":", "-n", "2", "--wdir", "/tmp", "--env", "B=2", "sh", "-c", script];
+    let third = [":", "--label", "pwd"];
+    let here = std::env::current_dir().unwrap().display().to_string();
+    let output = run(&[&hosts[..], &first, &second, &third].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let expected =
+        ["[0] 0 of 4 1 /", "[1] 1 of 4 2 /tmp", "[2] 2 of 4 2 /tmp", &format!("[3] {here}")];
+    assert_eq!(sorted_lines(&output.stdout), expected);
+}
+
+#[test]
+fn a_missing_program_is_named_with_its_number_and_only_where_it_was_to_run() {
+    let apps = ["-n", "1", "true", ":", "-n", "2", "/no/such"];
+    let output = run(&[&["--hosts", "a,b,c", "--shell", SHELL][..], &apps].concat());
+    assert_eq!(output.status.code(), Some(127));
+    let expected = "error: could not run `/no/such` of app 1 on 2 of 3 nodes: b,c\n  \
+                    b,c: no such program: `/no/such`\n";
+    assert_eq!(text(&output.stderr), expected);
+}
+
+#[test]
+fn the_map_shows_programs_and_nodes() {
+    let hosts = ["--hosts", "n[1-2]:3", "--map-by", "node", "--show-map"];
+    let output = run(&[&hosts[..], &["-n", "2", "a", "-x", ":", "-n", "3", "b"]].concat());
+    let expected = "app 0: 2 tasks, ranks 0-1: a -x\napp 1: 3 tasks, ranks 2-4: b\n\
+                    n1: 3 tasks, ranks 0,2,4\nn2: 2 tasks, ranks 1,3\n";
+    assert_eq!(text(&output.stdout), expected);
+}
+
+#[test]
+fn a_program_can_be_a_line_of_a_file() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    write!(file, "# two\n-n 1 echo 'a  b'\n-n 2 \\\n  echo c\n").unwrap();
+    let path = file.path().to_str().unwrap();
+    let output = run(&["--label", "-configfile", path]);
+    assert_eq!(sorted_lines(&output.stdout), ["[0] a  b", "[1] c", "[2] c"]);
+}
+
+#[test]
 fn a_job_that_does_not_fit_is_refused_with_a_hint() {
     let output = run(&["--hosts", "a:1,b:1", "-n", "5", "true"]);
     assert_eq!(output.status.code(), Some(2));

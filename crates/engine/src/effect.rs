@@ -32,13 +32,16 @@ pub enum Effect {
     SetLinkTimeout(LinkId, Option<u32>),
     /// Send what is queued, then close the link. No `LinkDown` follows.
     Close(LinkId),
-    /// Look the job's program and directory up, and make its files where this node writes them.
+    /// Look the programs and directories up of those of the job's apps that have tasks here, and make
+    /// its files where this node writes them.
     /// [`crate::Input::Prepared`] follows.
     Prepare {
         /// The job.
         job: Arc<JobSpec>,
         /// This node's name, as the user wrote it.
         host: String,
+        /// The apps' numbers.
+        apps: Vec<u32>,
     },
     /// Create a task. [`crate::Input::Spawned`] follows.
     Spawn(Spawn),
@@ -137,7 +140,9 @@ pub struct Spawn {
     pub job: Arc<JobSpec>,
     /// The task.
     pub rank: Rank,
-    /// Variables to set over the job's environment, `NAME=value` each.
+    /// The number of its app.
+    pub app: u32,
+    /// Variables to set over its app's environment, `NAME=value` each.
     pub env: Vec<Bytes>,
     /// Whether standard input is a pipe (else `/dev/null`).
     pub stdin: bool,

@@ -646,8 +646,8 @@ impl Engine {
         let children = self.children.values().filter(|child| !child.is_gone());
         let job = Job::new(Arc::clone(&spec), node, children.map(|child| child.agent));
         if job.has_tasks() {
-            let host = self.own_name.clone();
-            self.effects.push_back(Effect::Prepare { job: spec, host });
+            let (host, apps) = (self.own_name.clone(), job.apps());
+            self.effects.push_back(Effect::Prepare { job: spec, host, apps });
         } else if !self.is_head() {
             self.on_self_joined();
         }

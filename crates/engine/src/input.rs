@@ -81,7 +81,7 @@ pub enum Input {
     Prepared {
         /// The job.
         job: JobId,
-        /// What keeps it from running here.
+        /// What keeps it from running here: the first program or directory that is not as it must be.
         fault: Option<JobFault>,
     },
     /// The answer to [`crate::Effect::Spawn`]: the process number, or the error number and the step

@@ -114,7 +114,7 @@ impl Job {
         let mut info = pmi::JobInfo::new(
             spec.kvsname.clone(),
             spec.map.len(),
-            ranks.iter().map(|rank| pmi::LocalTask { rank: *rank, appnum: 0 }).collect(),
+            ranks.iter().map(|&rank| pmi::LocalTask { rank, appnum: spec.app_of(rank) }).collect(),
         );
         info.universe_size = spec.universe_size;
         info.process_mapping = spec.map.process_mapping();
@@ -151,6 +151,13 @@ impl Job {
 
     pub(crate) fn has_tasks(&self) -> bool {
         !self.tasks.is_empty()
+    }
+
+    /// The apps that have tasks on this node.
+    pub(crate) fn apps(&self) -> Vec<u32> {
+        let mut apps: Vec<u32> = self.tasks.keys().map(|&rank| self.spec.app_of(rank)).collect();
+        apps.dedup();
+        apps
     }
 
     /// Whether nothing of the job is left on this node.
@@ -236,8 +243,8 @@ impl Engine {
             let Some(rank) = job.to_spawn.pop_front() else { break };
             job.spawning += 1;
             let stdin = job.spec.io.stdin == Some(rank);
-            let env = task_env(job, rank);
-            let spawn = Spawn { job: Arc::clone(&job.spec), rank, env, stdin };
+            let (app, env) = (job.spec.app_of(rank), task_env(job, rank));
+            let spawn = Spawn { job: Arc::clone(&job.spec), rank, app, env, stdin };
             self.effects.push_back(Effect::Spawn(spawn));
         }
         if job.spawning == 0 && job.to_spawn.is_empty() && self.phase == Phase::Launch {

@@ -39,6 +39,8 @@ pub struct Node {
     pub name: String,
     /// Room for tasks, where something says how much.
     pub slots: Option<u32>,
+    /// The most tasks that it takes when it is oversubscribed; at least its slots.
+    pub slots_max: Option<u32>,
 }
 
 /// Nodes in the user's order, each once.
@@ -143,7 +145,7 @@ impl HostList {
                 Some(user) if !name.contains('@') => alloc::format!("{user}@{name}"),
                 Some(_) | None => name.to_string(),
             };
-            self.add(Node { name, slots: pattern.slots });
+            self.add(Node { name, slots: pattern.slots, slots_max: None });
         });
         Ok(())
     }

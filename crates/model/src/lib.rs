@@ -30,7 +30,7 @@ pub use host_list::{
 };
 pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
-pub use placement::{Placement, PlacementError};
+pub use placement::{Order, Placement, PlacementError, Request, place};
 pub use rank_group::RankGroup;
 pub use route::{Route, RouteError};
 pub use status::{ExitStatus, Signal, SignalError};

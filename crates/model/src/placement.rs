@@ -1,6 +1,6 @@
-//! Which node gets which tasks: block placement, as users of Hydra and Open MPI expect it.
+//! Which node gets which tasks: in blocks or in turn, as users of Hydra and Open MPI expect it.
 //!
-//! Nodes are filled in order. How many tasks a node takes, and how many there are without `-n`:
+//! How many tasks a node takes before it is full, and how many there are without `-n`:
 //!
 //! | given | a node takes | tasks without `-n` |
 //! | --- | --- | --- |
@@ -8,9 +8,11 @@
 //! | slots for at least one node | its slots; 1 where none are given | one for each slot |
 //! | neither | 1, or its even share of `-n` | one for each node |
 //!
-//! In the last row nothing says how much room there is, so `-n` is spread evenly over all nodes,
-//! the first ones taking one more. Where something does say, more tasks than room is an error:
-//! wrapping around would overload nodes in silence.
+//! By slot, nodes are filled in order. By node (cyclic, S2-25), each that is not full gets one task
+//! in turn. In the last row nothing says how much room there is, so `-n` is spread evenly over all
+//! nodes, the first ones taking one more. Where something does say, more tasks than room is an error:
+//! wrapping around would overload nodes in silence. Who oversubscribes wants that: when all nodes
+//! are full they are filled again, as far as each one's `slots_max` lets them.
 //!
 //! Only nodes that get tasks are members of the session. They are numbered anew, in order.
 
@@ -20,7 +22,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::task_map::TASKS_MAX;
-use crate::{Node, NodeId, TaskMap, TaskMapError};
+use crate::{Node, NodeId, TaskMap, TaskMapError, TaskRun};
 
 /// The nodes of a job and the tasks on them.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -29,6 +31,29 @@ pub struct Placement {
     pub nodes: Vec<Node>,
     /// Their tasks.
     pub map: TaskMap,
+}
+
+/// What is asked of a placement.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Request {
+    /// `-n`: how many tasks.
+    pub tasks: Option<u32>,
+    /// `--ppn`: how many a node takes, whatever its slots.
+    pub per_node: Option<u32>,
+    /// `--map-by`: where the next rank goes.
+    pub order: Order,
+    /// `--oversubscribe`: whether nodes that are full take more.
+    pub oversubscribe: bool,
+}
+
+/// Where the next rank goes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Order {
+    /// To the same node, until it is full: consecutive ranks share a node.
+    #[default]
+    Slots,
+    /// To the next node that is not full: consecutive ranks are on different nodes.
+    Nodes,
 }
 
 /// A job that cannot be placed.
@@ -59,30 +84,36 @@ pub enum PlacementError {
 }
 
 impl Placement {
-    /// Places `tasks` tasks (`-n`), `per_node` on a node (`--ppn`), as the module describes.
-    pub fn block(
-        nodes: &[Node],
-        tasks: Option<u32>,
-        per_node: Option<u32>,
-    ) -> Result<Placement, PlacementError> {
-        if nodes.is_empty() {
-            return Err(PlacementError::NoNodes);
-        }
-        for (count, per_node) in [(tasks, false), (per_node, true)] {
-            if count == Some(0) {
-                return Err(PlacementError::NoTasks { per_node });
-            }
-        }
-        let room = room(nodes, tasks, per_node);
-        let slots = room.iter().copied().map(u64::from).sum();
-        let tasks = match tasks {
-            Some(tasks) if u64::from(tasks) > slots => {
-                return Err(PlacementError::TooManyTasks { tasks, slots, nodes: nodes.len() });
-            }
-            Some(tasks) => tasks,
-            None => u32::try_from(slots).map_err(|_| PlacementError::TooLarge(slots))?,
+    /// Places the tasks as the module describes.
+    ///
+    /// # Errors
+    /// See [`PlacementError`].
+    pub fn of(nodes: &[Node], request: &Request) -> Result<Placement, PlacementError> {
+        let map = place(nodes, request)?;
+        let used = nodes.iter().zip(0..map.node_count());
+        Ok(Placement { nodes: used.map(|(node, _)| node.clone()).collect(), map })
+    }
+}
+
+impl Request {
+    /// How many tasks there are, when each node takes so many before it is full.
+    fn count(&self, nodes: &[Node], room: &[u32]) -> Result<u32, PlacementError> {
+        let slots: u64 = room.iter().copied().map(u64::from).sum();
+        let Some(tasks) = self.tasks else {
+            return u32::try_from(slots).map_err(|_| PlacementError::TooLarge(slots));
         };
-        fill(nodes, &room, tasks)
+        let limits = nodes.iter().map(|node| self.limit(node).map(u64::from));
+        match if self.oversubscribe { limits.sum() } else { Some(slots) } {
+            Some(slots) if u64::from(tasks) > slots => {
+                Err(PlacementError::TooManyTasks { tasks, slots, nodes: nodes.len() })
+            }
+            Some(_) | None => Ok(tasks),
+        }
+    }
+
+    /// How many tasks `node` takes however often it is filled.
+    fn limit(&self, node: &Node) -> Option<u32> {
+        node.slots_max.filter(|_| self.per_node.is_none())
     }
 }
 
@@ -90,9 +121,9 @@ impl PlacementError {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            PlacementError::TooManyTasks { .. } => {
-                Some("`--ppn N`, or `host:N` in the host list or file, changes how many fit")
-            }
+            PlacementError::TooManyTasks { .. } => Some(
+                "`host:N` in the host list or file, or `--ppn N`, says how many fit; `--oversubscribe` runs more",
+            ),
             PlacementError::NoNodes
             | PlacementError::NoTasks { .. }
             | PlacementError::TooLarge(_) => None,
@@ -100,37 +131,125 @@ impl PlacementError {
     }
 }
 
-/// How many tasks each node takes.
-fn room(nodes: &[Node], tasks: Option<u32>, per_node: Option<u32>) -> Vec<u32> {
+/// Which task runs on which of `nodes`, whose indices are the map's [`NodeId`]s. The nodes that get
+/// tasks are the first ones.
+///
+/// # Errors
+/// See [`PlacementError`].
+pub fn place(nodes: &[Node], request: &Request) -> Result<TaskMap, PlacementError> {
+    let mut room = room(nodes, request)?;
+    let tasks = request.count(nodes, &room)?;
+    let mut map = TaskMap::new();
+    let mut used = alloc::vec![0; nodes.len()];
+    let mut left = tasks;
+    loop {
+        left = match request.order {
+            Order::Slots => fill_slots(&mut map, &room, left),
+            Order::Nodes => fill_nodes(&mut map, &room, left),
+        }
+        .map_err(|_| PlacementError::TooLarge(tasks.into()))?;
+        if left == 0 {
+            return Ok(map);
+        }
+        for ((used, room), node) in used.iter_mut().zip(&mut room).zip(nodes) {
+            *used += *room;
+            let more = request.limit(node).map(|limit| limit.saturating_sub(*used));
+            *room = more.unwrap_or(*room).min(*room);
+        }
+    }
+}
+
+/// How many tasks each node takes before it is full.
+fn room(nodes: &[Node], request: &Request) -> Result<Vec<u32>, PlacementError> {
+    let Request { tasks, per_node, .. } = *request;
+    if nodes.is_empty() {
+        return Err(PlacementError::NoNodes);
+    }
+    for (count, per_node) in [(tasks, false), (per_node, true)] {
+        if count == Some(0) {
+            return Err(PlacementError::NoTasks { per_node });
+        }
+    }
     if let Some(per_node) = per_node {
-        return nodes.iter().map(|_| per_node).collect();
+        return Ok(nodes.iter().map(|_| per_node).collect());
     }
     if nodes.iter().any(|node| node.slots.is_some()) {
-        return nodes.iter().map(|node| node.slots.unwrap_or(1)).collect();
+        return Ok(nodes.iter().map(|node| node.slots.unwrap_or(1)).collect());
     }
     let count = nodes.len() as u64;
     let tasks = tasks.map_or(count, |tasks| count.max(u64::from(tasks)));
     let share = |index: u64| tasks / count + u64::from(index < tasks % count);
-    (0..count).map(|index| u32::try_from(share(index)).unwrap_or(u32::MAX)).collect()
+    Ok((0..count).map(|index| u32::try_from(share(index)).unwrap_or(u32::MAX)).collect())
 }
 
-/// Fills the nodes in order until all tasks have a place.
-fn fill(nodes: &[Node], room: &[u32], tasks: u32) -> Result<Placement, PlacementError> {
-    let mut left = tasks;
-    let mut used = Vec::new();
-    let mut counts = Vec::new();
-    for (node, room) in nodes.iter().zip(room) {
-        let count = left.min(*room);
+/// Fills the nodes in order with up to `left` tasks, and returns how many are left then.
+fn fill_slots(map: &mut TaskMap, room: &[u32], mut left: u32) -> Result<u32, TaskMapError> {
+    for (node, room) in (0..).map(NodeId).zip(room) {
+        let tasks = left.min(*room);
+        if tasks > 0 {
+            map.push(TaskRun::block(node, tasks))?;
+        }
+        left -= tasks;
+    }
+    Ok(left)
+}
+
+/// The same with one task for each node that is not full, in turn.
+fn fill_nodes(map: &mut TaskMap, room: &[u32], mut left: u32) -> Result<u32, TaskMapError> {
+    let mut open: Vec<(u32, u32)> = (0..).zip(room.iter().copied()).collect();
+    let mut level = 0;
+    loop {
+        open.retain(|&(_, room)| room > level);
+        let Some(next) = open.iter().map(|&(_, room)| room).min() else { return Ok(left) };
+        let stretches = stretches(&open);
+        let a_round = u32::try_from(open.len()).unwrap_or(u32::MAX);
+        let rounds = (next - level).min(left / a_round);
+        match stretches.as_slice() {
+            [_] if rounds == 0 => {}
+            [(first, count)] => map.push(round(*first, *count, rounds))?,
+            many => {
+                let one_by_one = (0..rounds).flat_map(|_| many);
+                one_by_one.into_iter().try_for_each(|(first, n)| map.push(round(*first, *n, 1)))?;
+            }
+        }
+        left -= rounds * a_round;
+        level += rounds;
+        if level < next {
+            return fill_in_part(map, &stretches, left);
+        }
+    }
+}
+
+/// The last round, which does not reach all nodes.
+fn fill_in_part(
+    map: &mut TaskMap,
+    stretches: &[(u32, u32)],
+    mut left: u32,
+) -> Result<u32, TaskMapError> {
+    for (first, count) in stretches {
+        let count = left.min(*count);
         if count > 0 {
-            used.push(node.clone());
-            counts.push(count);
+            map.push(round(*first, count, 1))?;
         }
         left -= count;
     }
-    let map = TaskMap::from_counts(counts).map_err(|error| match error {
-        TaskMapError::TooLarge | TaskMapError::EmptyRun => PlacementError::TooLarge(tasks.into()),
-    })?;
-    Ok(Placement { nodes: used, map })
+    Ok(left)
+}
+
+/// Nodes without gaps between them: the first, and how many.
+fn stretches(nodes: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    let mut stretches: Vec<(u32, u32)> = Vec::new();
+    for &(node, _) in nodes {
+        match stretches.last_mut() {
+            Some((first, count)) if *first + *count == node => *count += 1,
+            Some(_) | None => stretches.push((node, 1)),
+        }
+    }
+    stretches
+}
+
+fn round(first: u32, node_count: u32, rounds: u32) -> TaskRun {
+    TaskRun { first_node: NodeId(first), node_count, tasks_per_node: 1, rounds }
 }
 
 fn node_word(nodes: usize) -> &'static str {

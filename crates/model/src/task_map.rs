@@ -1,9 +1,10 @@
 //! Which task runs on which node, in the compact form of `PMI_process_mapping`.
 //!
 //! Ranks are walked from 0; each run puts `tasks_per_node` ranks in a row on each of its nodes in
-//! turn. A block placement of any size is one or two runs; only a layout that is irregular
-//! throughout needs one run a node. Every run covers exactly its ranks: clients differ in what
-//! they make of a mapping that is too short (`reference/pmi1.md` §8).
+//! turn, and begins again `rounds` times. A block or a cyclic placement of any size is one or two
+//! runs; only a layout that is irregular throughout needs one run a node. Every run covers exactly
+//! its ranks: clients differ in what they make of a mapping that is too short
+//! (`reference/pmi1.md` §8).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,15 +20,17 @@ pub const TASKS_MAX: u32 = i32::MAX as u32;
 /// The most bytes of a PMI-1 value: clients keep 1,024 with the terminating zero.
 const PMI_VALUE_BYTES_MAX: usize = 1023;
 
-/// Consecutive nodes with equally many tasks.
+/// Consecutive nodes that get equally many tasks in turn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct TaskRun {
     /// The node that gets the first ranks.
     pub first_node: NodeId,
     /// How many nodes get ranks, at least 1.
     pub node_count: u32,
-    /// Ranks on each of them, at least 1.
+    /// Ranks in a row on each of them, at least 1.
     pub tasks_per_node: u32,
+    /// How often this is repeated, at least 1.
+    pub rounds: u32,
 }
 
 /// The map of a job's tasks. A node may be in several runs.
@@ -61,8 +64,7 @@ impl TaskMap {
         let mut map = TaskMap::new();
         for (node, tasks_per_node) in (0..).zip(counts) {
             if tasks_per_node > 0 {
-                let first_node = NodeId(node);
-                map.push(TaskRun { first_node, node_count: 1, tasks_per_node })?;
+                map.push(TaskRun::block(NodeId(node), tasks_per_node))?;
             }
         }
         Ok(map)
@@ -70,23 +72,22 @@ impl TaskMap {
 
     /// Adds the next ranks. A run that continues the last one becomes a part of it.
     pub fn push(&mut self, run: TaskRun) -> Result<(), TaskMapError> {
-        if run.node_count == 0 || run.tasks_per_node == 0 {
+        if run.node_count == 0 || run.tasks_per_node == 0 || run.rounds == 0 {
             return Err(TaskMapError::EmptyRun);
         }
         let total = run.tasks().and_then(|tasks| tasks.checked_add(self.len()));
         let total = total.filter(|&total| total <= TASKS_MAX && run.end_node().is_some());
         let total = total.ok_or(TaskMapError::TooLarge)?;
-        match self.runs.last_mut() {
-            Some(last) if last.continues_with(&run) => {
-                last.node_count += run.node_count;
-                self.starts.pop();
-            }
-            Some(_) => self.runs.push(run),
-            None => {
-                self.starts.push(0);
-                self.runs.push(run);
-            }
+        let mut run = run;
+        while let Some(joined) = self.runs.last().and_then(|last| last.joined(&run)) {
+            self.runs.pop();
+            self.starts.pop();
+            run = joined;
         }
+        if self.runs.is_empty() {
+            self.starts = alloc::vec![0];
+        }
+        self.runs.push(run);
         self.starts.push(total);
         Ok(())
     }
@@ -129,7 +130,8 @@ impl TaskMap {
     pub fn node_of(&self, rank: Rank) -> Option<NodeId> {
         let index = self.starts.partition_point(|&start| start <= rank.0).checked_sub(1)?;
         let run = self.runs.get(index)?;
-        Some(NodeId(run.first_node.0 + (rank.0 - self.starts[index]) / run.tasks_per_node))
+        let in_round = (rank.0 - self.starts[index]) % run.tasks_a_round();
+        Some(NodeId(run.first_node.0 + in_round / run.tasks_per_node))
     }
 
     /// The number of `rank` among the tasks of its node, if there is such a task.
@@ -143,37 +145,65 @@ impl TaskMap {
     pub fn process_mapping(&self) -> Option<String> {
         let mut text = String::from("(vector");
         for run in &self.runs {
-            let TaskRun { first_node, node_count, tasks_per_node } = run;
-            write!(text, ",({},{node_count},{tasks_per_node})", first_node.0).ok()?;
-            if text.len() >= PMI_VALUE_BYTES_MAX {
-                return None;
+            let TaskRun { first_node, node_count, tasks_per_node, rounds } = run;
+            for _ in 0..*rounds {
+                write!(text, ",({},{node_count},{tasks_per_node})", first_node.0).ok()?;
+                if text.len() >= PMI_VALUE_BYTES_MAX {
+                    return None;
+                }
             }
         }
         text.push(')');
         Some(text)
     }
 
-    /// First rank and number of ranks for each run that has `node`.
+    /// First rank and number of ranks of each block of ranks that `node` has.
     fn blocks_on(&self, node: NodeId) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.runs.iter().zip(&self.starts).filter_map(move |(run, start)| {
-            let offset = node.0.checked_sub(run.first_node.0)?;
-            let first = || start + offset * run.tasks_per_node;
-            (offset < run.node_count).then(|| (first(), run.tasks_per_node))
+        self.runs.iter().zip(&self.starts).flat_map(move |(run, start)| {
+            let offset = node.0.checked_sub(run.first_node.0);
+            let offset = offset.filter(|&offset| offset < run.node_count);
+            let first = start + offset.unwrap_or(0) * run.tasks_per_node;
+            let rounds = if offset.is_some() { run.rounds } else { 0 };
+            (0..rounds).map(move |round| (first + round * run.tasks_a_round(), run.tasks_per_node))
         })
     }
 }
 
 impl TaskRun {
+    /// `tasks` ranks in a row on one node.
+    pub const fn block(node: NodeId, tasks: u32) -> TaskRun {
+        TaskRun { first_node: node, node_count: 1, tasks_per_node: tasks, rounds: 1 }
+    }
+
     fn tasks(&self) -> Option<u32> {
-        self.node_count.checked_mul(self.tasks_per_node)
+        let round = self.node_count.checked_mul(self.tasks_per_node)?;
+        round.checked_mul(self.rounds)
+    }
+
+    fn tasks_a_round(&self) -> u32 {
+        self.node_count * self.tasks_per_node
     }
 
     fn end_node(&self) -> Option<u32> {
         self.first_node.0.checked_add(self.node_count)
     }
 
-    fn continues_with(&self, next: &TaskRun) -> bool {
-        self.tasks_per_node == next.tasks_per_node && self.end_node() == Some(next.first_node.0)
+    /// Both as one run, if they are: more rounds, more nodes, or more ranks in a row on one node.
+    fn joined(&self, next: &TaskRun) -> Option<TaskRun> {
+        let same_tasks = self.tasks_per_node == next.tasks_per_node;
+        let same_nodes = (self.first_node, self.node_count) == (next.first_node, next.node_count);
+        let one_node = self.node_count == 1 && self.rounds == 1 && next.rounds == 1;
+        if same_nodes && one_node {
+            let tasks_per_node = self.tasks_per_node + next.tasks_per_node;
+            return Some(TaskRun { tasks_per_node, ..*self });
+        }
+        if same_nodes && same_tasks {
+            return Some(TaskRun { rounds: self.rounds + next.rounds, ..*self });
+        }
+        let continues = self.end_node() == Some(next.first_node.0);
+        let one_round = self.rounds == 1 && next.rounds == 1;
+        (same_tasks && continues && one_round)
+            .then(|| TaskRun { node_count: self.node_count + next.node_count, ..*self })
     }
 }
 

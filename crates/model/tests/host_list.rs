@@ -151,7 +151,7 @@ fn host() -> impl Strategy<Value = (String, Option<u32>)> {
 fn listed(hosts: Vec<(String, Option<u32>)>) -> HostList {
     let mut list = HostList::new();
     for (name, slots) in hosts {
-        list.add(Node { name, slots });
+        list.add(Node { name, slots, slots_max: None });
     }
     list
 }

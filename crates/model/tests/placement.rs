@@ -1,6 +1,8 @@
 //! Where tasks go, and what PMI clients are told about it.
 
-use model::{HostList, IdSet, NodeId, Placement, PlacementError, Rank, TaskMap, TaskRun};
+use model::{
+    HostList, IdSet, NodeId, Order, Placement, PlacementError, Rank, Request, TaskMap, TaskRun,
+};
 use proptest::prelude::*;
 
 #[test]
@@ -49,7 +51,7 @@ fn jobs_without_tasks_or_nodes_and_jobs_too_large_are_errors() {
     let error = |n, ppn| place("a,b,c", n, ppn).unwrap_err().to_string();
     assert_eq!(error(Some(0), None), "the number of tasks must be at least 1");
     assert_eq!(error(None, Some(0)), "the number of tasks per node must be at least 1");
-    assert_eq!(Placement::block(&[], None, None), Err(PlacementError::NoNodes));
+    assert_eq!(Placement::of(&[], &Request::default()), Err(PlacementError::NoNodes));
     let large = "3000000000 tasks are more than the 2147483647 that a job can have";
     assert_eq!(error(None, Some(1_000_000_000)), large);
     assert_eq!(error(Some(u32::MAX), None), large.replace("3000000000", "4294967295"));
@@ -61,6 +63,65 @@ fn the_table_shows_each_node_with_its_slots_and_ranks() {
     insta::assert_snapshot!(placement);
     let placement = place("[::1],b", None, None).unwrap();
     insta::assert_snapshot!(placement);
+}
+
+#[test]
+fn by_node_consecutive_ranks_are_on_different_nodes_until_those_are_full() {
+    let request = Request { order: Order::Nodes, ..Request::default() };
+    let map = |hosts: &str| {
+        let hosts: HostList = hosts.parse().unwrap();
+        Placement::of(hosts.nodes(), &request).unwrap().map
+    };
+    assert_eq!(nodes_of(&map("a:3,b:1,c:2")), [0, 1, 2, 0, 2, 0]);
+    // However many there are, equal nodes are one run, and two kinds of nodes are two.
+    assert_eq!(map("n[0-9999]:128").runs(), [TaskRun { rounds: 128, ..run(0, 10_000, 1) }]);
+    let uneven = map("a[0-99]:4,b[0-99]:8");
+    let expected =
+        [TaskRun { rounds: 4, ..run(0, 200, 1) }, TaskRun { rounds: 4, ..run(100, 100, 1) }];
+    assert_eq!(uneven.runs(), expected);
+}
+
+#[test]
+fn nodes_that_are_full_are_filled_again_only_when_oversubscribed_and_up_to_their_limit() {
+    let hosts: HostList = "a:2,b:1".parse().unwrap();
+    let mut nodes = hosts.into_nodes();
+    let request = Request { tasks: Some(7), oversubscribe: true, ..Request::default() };
+    assert_eq!(nodes_of(&Placement::of(&nodes, &request).unwrap().map), [0, 0, 1, 0, 0, 1, 0]);
+    nodes[0].slots_max = Some(3);
+    assert_eq!(nodes_of(&Placement::of(&nodes, &request).unwrap().map), [0, 0, 1, 0, 1, 1, 1]);
+    nodes[1].slots_max = Some(1);
+    let error = Placement::of(&nodes, &request).unwrap_err();
+    assert_eq!(error.to_string(), "7 tasks do not fit into 4 slots on 2 nodes");
+}
+
+/// All numbers of nodes and tasks up to 300, with slots that are even, uneven and periodic.
+#[test]
+fn every_placement_is_the_naive_one_and_clients_read_it_so() {
+    for n in 1..=300_u32 {
+        for slots in [|_| 1, |_| 3, |node| node % 3 + 1, |node| if node < 5 { 4 } else { 2 }] {
+            let room: Vec<u32> = (0..n).map(slots).collect();
+            let list: Vec<String> =
+                (0..).zip(&room).map(|(i, slots): (u32, _)| format!("n{i}:{slots}")).collect();
+            let hosts: HostList = list.join(",").parse().unwrap();
+            for (order, tasks) in [Order::Slots, Order::Nodes]
+                .into_iter()
+                .flat_map(|order| [(order, n), (order, 300)])
+            {
+                let request = Request {
+                    tasks: Some(tasks),
+                    order,
+                    oversubscribe: true,
+                    ..Request::default()
+                };
+                let placement = Placement::of(hosts.nodes(), &request).unwrap();
+                let expected = naive(&room, order, tasks);
+                assert_eq!(nodes_of(&placement.map), expected, "{n} nodes, {tasks} tasks");
+                if let Some(mapping) = placement.map.process_mapping() {
+                    assert_eq!(expanded(&mapping), expected, "{n} nodes, {tasks} tasks");
+                }
+            }
+        }
+    }
 }
 
 /// `reference/pmi1.md` §8.
@@ -97,17 +158,23 @@ fn a_map_from_a_peer_is_checked() {
         |runs: &[TaskRun]| postcard::from_bytes::<TaskMap>(&postcard::to_allocvec(runs).unwrap());
     assert!(decode(&[run(0, 2, 4), run(7, 1, 1)]).is_ok());
     assert!(decode(&[run(0, 0, 4)]).is_err());
+    assert!(decode(&[TaskRun { rounds: 0, ..run(0, 1, 4) }]).is_err());
+    assert!(decode(&[TaskRun { rounds: 1 << 20, ..run(0, 1 << 10, 1 << 5) }]).is_err());
     assert!(decode(&[run(0, 1 << 20, 1 << 20)]).is_err());
     assert!(decode(&[run(u32::MAX, 1, 1)]).is_err());
 }
 
 proptest! {
     #[test]
-    fn every_rank_is_on_one_node_and_has_one_local_rank(runs in prop::collection::vec((0_u32..9, 1_u32..9, 1_u32..5), 1..9)) {
-        let map = map(&runs);
+    fn every_rank_is_on_one_node_and_has_one_local_rank(runs in prop::collection::vec((0_u32..9, 1_u32..9, 1_u32..5, 1_u32..4), 1..9)) {
+        let mut map = TaskMap::new();
+        for &(first, count, tasks, rounds) in &runs {
+            map.push(TaskRun { rounds, ..run(first, count, tasks) }).unwrap();
+        }
         let mut expected = Vec::new();
-        for (first, count, tasks) in runs {
-            expected.extend((first..first + count).flat_map(|node| (0..tasks).map(move |_| node)));
+        for (first, count, tasks, rounds) in runs {
+            let nodes = (0..rounds).flat_map(|_| first..first + count);
+            expected.extend(nodes.flat_map(|node| (0..tasks).map(move |_| node)));
         }
         prop_assert_eq!(map.len() as usize, expected.len());
         let mut local_ranks = vec![0; 32];
@@ -126,8 +193,45 @@ proptest! {
     }
 }
 
+/// Round after round over nodes with room for these, or node after node.
+fn naive(room: &[u32], order: Order, tasks: u32) -> Vec<u32> {
+    let mut used = vec![0; room.len()];
+    let mut places = Vec::new();
+    while places.len() < tasks as usize {
+        if used == room {
+            used.fill(0);
+        }
+        for (node, &room) in room.iter().enumerate() {
+            let most = if order == Order::Nodes { 1 } else { room };
+            for _ in 0..most.min(room - used[node]) {
+                used[node] += 1;
+                places.push(u32::try_from(node).expect("few nodes"));
+            }
+        }
+    }
+    places.truncate(tasks as usize);
+    places
+}
+
+/// The nodes of all ranks as a client reads them (`reference/pmi1.md` §8).
+fn expanded(mapping: &str) -> Vec<u32> {
+    let blocks = mapping.strip_prefix("(vector,(").and_then(|rest| rest.strip_suffix("))"));
+    let mut places = Vec::new();
+    for block in blocks.expect("one block at least").split("),(") {
+        let numbers: Vec<u32> =
+            block.split(',').map(|number| number.parse().expect("a number")).collect();
+        let nodes = numbers[0]..numbers[0] + numbers[1];
+        places.extend(nodes.flat_map(|node| (0..numbers[2]).map(move |_| node)));
+    }
+    places
+}
+
+fn nodes_of(map: &TaskMap) -> Vec<u32> {
+    (0..map.len()).map(|rank| map.node_of(Rank(rank)).expect("a task").0).collect()
+}
+
 fn run(first_node: u32, node_count: u32, tasks_per_node: u32) -> TaskRun {
-    TaskRun { first_node: NodeId(first_node), node_count, tasks_per_node }
+    TaskRun { first_node: NodeId(first_node), node_count, tasks_per_node, rounds: 1 }
 }
 
 fn map(runs: &[(u32, u32, u32)]) -> TaskMap {
@@ -140,7 +244,8 @@ fn map(runs: &[(u32, u32, u32)]) -> TaskMap {
 
 fn place(hosts: &str, n: Option<u32>, ppn: Option<u32>) -> Result<Placement, PlacementError> {
     let hosts: HostList = hosts.parse().expect("the list is right");
-    Placement::block(hosts.nodes(), n, ppn)
+    let request = Request { tasks: n, per_node: ppn, ..Request::default() };
+    Placement::of(hosts.nodes(), &request)
 }
 
 fn counts(hosts: &str, n: Option<u32>, ppn: Option<u32>) -> Vec<u32> {

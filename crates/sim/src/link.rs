@@ -124,7 +124,10 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         Message::Input { data, .. } => data.len(),
         Message::Welcome(welcome) => welcome.names.len(),
         Message::Work(work) => work.names.len(),
-        Message::Job(job) => job.env.iter().chain(&job.argv).map(|text| text.len()).sum(),
+        Message::Job(job) => {
+            let words = job.apps.iter().flat_map(|app| app.argv.iter().chain(&app.env));
+            job.env.iter().chain(words).map(|text| text.len()).sum()
+        }
         Message::Hello(_)
         | Message::Joined(_)
         | Message::StartFailed(_)

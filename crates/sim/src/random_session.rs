@@ -5,6 +5,7 @@
 //! since periods of heartbeats grow with children and a session shall be over soon (`tests/scale.rs`
 //! and `tests/job.rs` have thousands); and tasks that hang where nothing is to end them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use model::{AgentId, Rank, Signal};
@@ -42,6 +43,7 @@ impl Session {
         let n = u32::try_from(shape.between(1, 40)).unwrap_or(1);
         let session = Session::of(n).seed(seed).tree(shape.pick::<&str>(&TREES));
         let session = with_tasks(session, &mut stream(2), n);
+        let session = with_programs(session, &mut stream(12));
         let session = with_parameters(session, &mut stream(9));
         let session = with_links(session, &mut stream(10), n);
         let session = with_machines(session, &mut stream(7));
@@ -73,6 +75,18 @@ fn with_tasks(session: Session, random: &mut Random, n: u32) -> Session {
     let session = session.script(script);
     let reader = random_rank(random, session.n_tasks());
     session.reader(reader).input(if has_input { random.below(input_bytes) } else { 0 })
+}
+
+/// In one session of four, up to three more programs, some with a single task.
+fn with_programs(session: Session, random: &mut Random) -> Session {
+    let n_tasks = session.n_tasks();
+    if n_tasks == 1 || !random.once_in(4) {
+        return session;
+    }
+    let first_ranks =
+        (0..random.between(1, 3)).map(|_| Rank(random_number(random, 1, n_tasks - 1)));
+    let distinct: BTreeSet<Rank> = first_ranks.collect();
+    session.programs_from(&distinct.into_iter().collect::<Vec<_>>())
 }
 
 /// Limits and times that a user or a site can set.

@@ -25,6 +25,8 @@ pub enum Step {
     PmiInit,
     /// Put one's own card into the KVS.
     PutCard,
+    /// Ask for the number of one's own program, and check it.
+    CheckProgram,
     /// Get the card of the task so many ranks on (modulo the number of tasks) and check it.
     CheckCard(u32),
     /// Enter PMI's barrier and wait for its release.

@@ -1,12 +1,12 @@
 //! The description of a session to simulate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{HOST_SILENT_MAX, HeadConfig};
 use model::{AgentId, FilePattern, IdSet, JobId, Rank, Signal, TaskMap, Tree};
-use wire::{IoSpec, JobSpec, OutputSpec, SessionSpec};
+use wire::{App, IoSpec, JobSpec, OutputSpec, SessionSpec};
 
 use crate::calibration::Calibration;
 use crate::distribution::Distribution;
@@ -54,6 +54,7 @@ pub struct Session {
     gaps: BTreeMap<AgentId, Duration>,
     pub(crate) tree: Tree,
     tasks: Vec<u32>,
+    programs_from: Vec<Rank>,
     script: Script,
     scripts: BTreeMap<Rank, Script>,
     shells: BTreeMap<AgentId, Vec<ShellPlan>>,
@@ -101,6 +102,7 @@ impl Session {
             tells_started: false,
             gaps: BTreeMap::new(),
             tree: Tree::Binomial,
+            programs_from: Vec::new(),
             tasks: vec![1; usize::try_from(n).unwrap_or(usize::MAX)],
             script: Script::new(),
             scripts: BTreeMap::new(),
@@ -164,6 +166,13 @@ impl Session {
         for (node, &tasks) in self.tasks.iter_mut().zip(tasks) {
             *node = tasks;
         }
+        self
+    }
+
+    /// The first ranks of the job's second program, its third, …
+    #[must_use]
+    pub fn programs_from(mut self, first_ranks: &[Rank]) -> Session {
+        self.programs_from = first_ranks.to_vec();
         self
     }
 
@@ -528,6 +537,24 @@ impl Session {
     }
 
     /// What every task does that has no script of its own.
+    /// The number of this task's program.
+    pub(crate) fn program_of(&self, rank: Rank) -> u32 {
+        u32::try_from(self.programs_from.iter().filter(|&&first| first <= rank).count())
+            .unwrap_or(u32::MAX)
+    }
+
+    /// The numbers of the programs that have tasks on this agent's node.
+    pub(crate) fn programs_on(&self, agent: AgentId) -> Vec<u32> {
+        if self.programs_from.is_empty() {
+            return vec![0];
+        }
+        let node = usize::try_from(agent.0).unwrap_or(usize::MAX) - 1;
+        let before: u32 = self.tasks[..node].iter().sum();
+        let ranks = before..before + self.tasks[node];
+        let programs: BTreeSet<u32> = ranks.map(|rank| self.program_of(Rank(rank))).collect();
+        programs.into_iter().collect()
+    }
+
     pub(crate) fn script_of_all(&self) -> &Script {
         &self.script
     }
@@ -558,9 +585,8 @@ impl Session {
     fn job(&self) -> JobSpec {
         JobSpec {
             job: JobId(0),
-            argv: vec![Bytes::from_static(b"/bin/scripted")],
+            apps: [Rank(0)].iter().chain(&self.programs_from).map(app_from).collect(),
             env: Vec::new(),
-            dir: Bytes::from_static(b"/"),
             map: self.task_map(),
             kvsname: "kvs_0".into(),
             universe_size: None,
@@ -577,6 +603,16 @@ impl Session {
 
     fn task_map(&self) -> TaskMap {
         TaskMap::from_counts(self.tasks.iter().copied()).expect("fewer tasks than a map can hold")
+    }
+}
+
+/// The program whose first rank is this one, which its name tells.
+fn app_from(first_rank: &Rank) -> App {
+    App {
+        first_rank: *first_rank,
+        argv: vec![format!("/bin/scripted-{first_rank}").into()],
+        env: Vec::new(),
+        dir: Bytes::from_static(b"/"),
     }
 }
 

@@ -68,6 +68,8 @@ pub(crate) enum Wait {
 pub(crate) struct Task {
     rank: Rank,
     n_tasks: u32,
+    /// The number of its program.
+    program: u32,
     kvsname: Rc<str>,
     script: Rc<[Step]>,
     /// The next step.
@@ -130,6 +132,7 @@ impl Task {
     pub(crate) fn new(
         rank: Rank,
         n_tasks: u32,
+        program: u32,
         kvsname: Rc<str>,
         script: Rc<[Step]>,
         has_input: bool,
@@ -137,6 +140,7 @@ impl Task {
         Task {
             rank,
             n_tasks,
+            program,
             kvsname,
             script,
             at: 0,
@@ -199,6 +203,9 @@ impl Task {
                 "cmd=response_to_init pmi_version=1 pmi_subversion=2 rc=0",
             ),
             Step::PutCard => self.ask(&self.put_request(), "cmd=put_result rc=0"),
+            Step::CheckProgram => {
+                self.ask("cmd=get_appnum", &format!("cmd=appnum appnum={} ", self.program))
+            }
             Step::CheckCard(distance) => {
                 self.check_card(Rank((self.rank.0 + distance) % self.n_tasks))
             }

@@ -23,6 +23,19 @@ fn an_mpi_job_exchanges_its_cards_across_agents() {
 }
 
 #[test]
+fn every_task_belongs_to_the_program_that_its_rank_is_in() {
+    let script = Script::new().then(Step::PmiInit).then(Step::CheckProgram);
+    let script = script.then(Step::Fence).then(Step::PmiFinalize);
+    for tree in TREES {
+        for first_ranks in [&[][..], &[Rank(1)], &[Rank(3), Rank(4), Rank(14)]] {
+            let session = Session::of(5).tree(tree).tasks(3).script(script.clone());
+            let report = session.programs_from(first_ranks).run();
+            assert_eq!(report.code, Some(0), "{tree} {first_ranks:?}");
+        }
+    }
+}
+
+#[test]
 fn tasks_that_are_late_hold_the_fence_back() {
     let late = Script::new().wait(Duration::from_secs(40)).then(Step::PmiInit).then(Step::PutCard);
     let late = late.then(Step::Fence).then(Step::CheckCard(1)).then(Step::PmiFinalize);

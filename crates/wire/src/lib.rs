@@ -26,7 +26,7 @@ pub use frame::{Class, Decoder, Frame, FrameError, encode, encoded_len};
 pub use handshake::{Established, Expected, Handshake};
 pub use inbox::Inbox;
 pub use message::{
-    AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
+    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
     OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
     Welcome, Work,
 };

@@ -241,12 +241,10 @@ pub struct SessionSpec {
 pub struct JobSpec {
     /// The job's number.
     pub job: JobId,
-    /// The program and its arguments; never empty.
-    pub argv: Vec<Bytes>,
-    /// The environment, `NAME=value` each.
+    /// Its programs, in the order of their ranks; never empty.
+    pub apps: Vec<App>,
+    /// The environment of all of them, `NAME=value` each.
     pub env: Vec<Bytes>,
-    /// The working directory, absolute.
-    pub dir: Bytes,
     /// Which task runs where.
     pub map: TaskMap,
     /// The name of the job's key-value space, unique among all jobs.
@@ -324,6 +322,32 @@ pub struct TaskRecord {
     pub last_words: Bytes,
 }
 
+impl JobSpec {
+    /// The number of the app that `rank` belongs to, from 0: its `MPI_APPNUM`.
+    pub fn app_of(&self, rank: Rank) -> u32 {
+        let index = self.apps.partition_point(|app| app.first_rank <= rank).saturating_sub(1);
+        u32::try_from(index).unwrap_or(u32::MAX)
+    }
+
+    /// The app of this number.
+    pub fn app(&self, number: u32) -> Option<&App> {
+        self.apps.get(usize::try_from(number).ok()?)
+    }
+}
+
+/// One program of a job: a part of the command between two colons.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct App {
+    /// Its first rank; it has all ranks up to the next app's first one, or to the last of all.
+    pub first_rank: Rank,
+    /// The program and its arguments; never empty.
+    pub argv: Vec<Bytes>,
+    /// Its own variables over the job's, `NAME=value` each.
+    pub env: Vec<Bytes>,
+    /// The working directory, absolute.
+    pub dir: Bytes,
+}
+
 /// Why an agent did not join.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct StartFailure {
@@ -388,6 +412,8 @@ pub enum JobFault {
     Program {
         /// The node's agent.
         agent: AgentId,
+        /// The number of the app whose program it is.
+        app: u32,
         /// The error number (`ENOENT`, `EACCES`, `ENOTDIR`).
         errno: i32,
         /// What was looked for, and where.

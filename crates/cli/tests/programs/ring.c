@@ -1,5 +1,5 @@
 /* Passes a token round a ring, meets everybody in a barrier, and ends as its argument says:
- * nothing, `abort CODE RANK`, `leave RANK` (without finalizing), `crash RANK` or `status CODE`. */
+ * nothing, `appnum` (says its MPI_APPNUM), `abort CODE RANK`, `leave RANK` (without finalizing), `crash RANK` or `status CODE`. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +27,11 @@ int main(int argc, char **argv)
     MPI_Allreduce(&token, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
     printf("rank %d of %d on %s: before %d, sum %d\n", rank, size, host, token, sum);
+    if (is(argc, argv, "appnum")) {
+        int *number, is_known;
+        MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &number, &is_known);
+        printf("rank %d is of app %d\n", rank, is_known ? *number : -1);
+    }
     fflush(stdout);
 
     if (is(argc, argv, "abort") && rank == atoi(argv[3]))

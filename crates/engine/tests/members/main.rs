@@ -11,12 +11,13 @@ use bytes::Bytes;
 use engine::{Effect, Input, LinkEnd, LinkId, StartId};
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, StatusRuns, Time, Tree};
 use wire::{
-    AgentLoss, Hello, JobFault, LossCause, Message, ShellFailureKind, StartCause, Stats, Stream,
+    AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, ShellFailureKind, StartCause, Stats,
+    Stream,
 };
 
 use member::{
-    JOB, Member, PARENT, is_abandon, is_launch, is_stop, killed, launched_agent, outputs, owned,
-    running, session,
+    JOB, Member, PARENT, app, is_abandon, is_launch, is_stop, job, killed, launched_agent, outputs,
+    owned, running, session,
 };
 
 #[test]
@@ -198,9 +199,23 @@ fn an_agent_joins_only_when_the_program_was_looked_up() {
 }
 
 #[test]
+fn an_agent_looks_up_the_programs_of_its_own_tasks_only() {
+    let first_ranks = [(0, "a"), (2, "b"), (3, "c"), (9, "d")];
+    for (n_tasks, expected) in [(1, vec![0]), (2, vec![0]), (3, vec![0, 1]), (5, vec![0, 1, 2])] {
+        let apps = first_ranks.map(|(rank, program)| app(rank, program)).to_vec();
+        let spec = JobSpec { apps, ..job(1, n_tasks) };
+        let mut agent = Member::agent_with(1, Tree::Flat, IdSet::default(), spec);
+        let effects = agent.effects();
+        let is_expected =
+            |effect: &Effect| matches!(effect, Effect::Prepare { apps, .. } if *apps == expected);
+        assert!(effects.iter().any(is_expected), "{effects:?}");
+    }
+}
+
+#[test]
 fn a_missing_program_is_told_before_the_joining_so_that_nothing_is_launched() {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), 1);
-    let fault = JobFault::Program { agent: AgentId(1), errno: 2, words: "in /bin".into() };
+    let fault = JobFault::Program { agent: AgentId(1), app: 0, errno: 2, words: "in /bin".into() };
     agent.input(Input::Prepared { job: JOB, fault: Some(fault.clone()) });
     assert_eq!(
         agent.sent(),

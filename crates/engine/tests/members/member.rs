@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::{AgentConfig, Effect, Engine, HeadConfig, Input, LinkId, Outcome, Start, StartId};
 use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, TaskMap, Time, Tree, Usage};
-use wire::{Hello, IoSpec, JobSpec, Message, SessionSpec, ShellFailureKind, Stream, Welcome};
+use wire::{App, Hello, IoSpec, JobSpec, Message, SessionSpec, ShellFailureKind, Stream, Welcome};
 
 pub(crate) const JOB: JobId = JobId(0);
 pub(crate) const PARENT: LinkId = LinkId(1000);
@@ -41,6 +41,13 @@ impl Member {
 
     /// The same in this job.
     pub(crate) fn agent_of(id: u32, tree: Tree, below: IdSet, job: JobSpec) -> Member {
+        let mut member = Member::agent_with(id, tree, below, job);
+        member.effects();
+        member
+    }
+
+    /// An agent that has just got this job.
+    pub(crate) fn agent_with(id: u32, tree: Tree, below: IdSet, job: JobSpec) -> Member {
         let config = AgentConfig {
             agent: AgentId(id),
             parent: AgentId::HEAD,
@@ -59,7 +66,6 @@ impl Member {
         let welcome = Welcome { tree, below, names, own_name, session: session() };
         member.message(PARENT, Message::Welcome(Box::new(welcome)));
         member.message(PARENT, Message::Job(Box::new(job)));
-        member.effects();
         member
     }
 
@@ -211,9 +217,8 @@ pub(crate) fn job(nodes: u32, tasks: u32) -> JobSpec {
     assert_eq!(map.tasks_on(NodeId(nodes - 1)), tasks);
     JobSpec {
         job: JOB,
-        argv: vec![Bytes::from_static(b"true")],
+        apps: vec![app(0, "true")],
         env: vec![],
-        dir: Bytes::from_static(b"/"),
         map,
         kvsname: "kvs_1".into(),
         universe_size: None,
@@ -221,6 +226,12 @@ pub(crate) fn job(nodes: u32, tasks: u32) -> JobSpec {
         stop_on_failure: true,
         grace_ms: 2000,
     }
+}
+
+/// The program of the tasks from rank `first_rank` on.
+pub(crate) fn app(first_rank: u32, program: &'static str) -> App {
+    let argv = vec![Bytes::from_static(program.as_bytes())];
+    App { first_rank: Rank(first_rank), argv, env: vec![], dir: Bytes::from_static(b"/") }
 }
 
 pub(crate) fn killed() -> ExitStatus {

@@ -30,7 +30,7 @@ impl World<'_> {
             Effect::Send { links, message } => self.send(id, &links, &message),
             Effect::SetLinkTimeout(link, ms) => self.set_link_timeout(id, link, ms),
             Effect::Close(link) => self.close_link(id, link),
-            Effect::Prepare { job, host: _ } => self.prepare(id, job.job),
+            Effect::Prepare { job, host: _, apps } => self.prepare(id, job.job, &apps),
             Effect::Spawn(spawn) => self.spawn(id, &spawn),
             Effect::SignalTasks { job: _, signal } => self.signal_tasks(id, signal),
             Effect::Sweep(job) => self.sweep(id, job),
@@ -48,11 +48,14 @@ impl World<'_> {
         }
     }
 
-    fn prepare(&mut self, id: ProcessId, job: JobId) {
+    fn prepare(&mut self, id: ProcessId, job: JobId, apps: &[u32]) {
         let agent = self.processes[id.0].agent;
+        if apps != self.session.programs_on(agent) {
+            self.checker.violate(format!("agent {agent} looks up programs {apps:?}"));
+        }
         let errno = self.session.missing_programs.get(&agent);
         let words = "/bin/scripted".into();
-        let fault = errno.map(|&errno| JobFault::Program { agent, errno, words });
+        let fault = errno.map(|&errno| JobFault::Program { agent, app: apps[0], errno, words });
         self.tell_soon(id, Input::Prepared { job, fault });
     }
 
@@ -62,11 +65,15 @@ impl World<'_> {
             let result = Err((errno, "execve".into()));
             return self.tell_soon(id, Input::Spawned { job, rank, result });
         }
+        let app = self.session.program_of(rank);
+        if spawn.app != app || spawn.job.app(app).is_none_or(|app| app.first_rank > rank) {
+            self.checker.violate(format!("task {rank} is created as one of app {}", spawn.app));
+        }
         self.checker.violations.extend(self.rulebook.on_spawn());
         let own = self.session.own_script(rank).map(Script::steps);
         let script = own.unwrap_or_else(|| self.script.clone());
         let kvsname = self.kvsname.clone();
-        let task = Task::new(rank, self.n_tasks, kvsname, script, spawn.stdin);
+        let task = Task::new(rank, self.n_tasks, app, kvsname, script, spawn.stdin);
         self.processes[id.0].tasks.insert(rank, Box::new(task));
         let agent = self.processes[id.0].agent;
         self.checker.refer(|reference| reference.launch(agent, rank));

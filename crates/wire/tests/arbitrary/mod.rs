@@ -11,7 +11,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
-    AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
+    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
     OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
     Welcome, Work,
 };
@@ -168,14 +168,19 @@ fn session_spec() -> impl Strategy<Value = SessionSpec> {
     })
 }
 
+fn app() -> impl Strategy<Value = App> {
+    (rank(), vec(blob(), 0..5), vec(blob(), 0..5), blob())
+        .prop_map(|(first_rank, argv, env, dir)| App { first_rank, argv, env, dir })
+}
+
 fn job_spec() -> impl Strategy<Value = JobSpec> {
-    let texts = (vec(blob(), 0..5), vec(blob(), 0..5), blob(), words());
+    let texts = (vec(app(), 0..3), vec(blob(), 0..5), words());
     let options = (option::of(number()), io_spec(), any::<bool>(), number());
     (job(), texts, vec(0_u32..5, 0..5), options).prop_map(|(job, texts, counts, options)| {
-        let (argv, env, dir, kvsname) = texts;
+        let (apps, env, kvsname) = texts;
         let (universe_size, io, stop_on_failure, grace_ms) = options;
         let map = TaskMap::from_counts(counts).unwrap();
-        JobSpec { job, argv, env, dir, map, kvsname, universe_size, io, stop_on_failure, grace_ms }
+        JobSpec { job, apps, env, map, kvsname, universe_size, io, stop_on_failure, grace_ms }
     })
 }
 
@@ -232,11 +237,8 @@ fn shell_failure() -> impl Strategy<Value = ShellFailureKind> {
 
 fn job_fault() -> impl Strategy<Value = JobFault> {
     prop_oneof![
-        (agent(), errno(), words()).prop_map(|(agent, errno, words)| JobFault::Program {
-            agent,
-            errno,
-            words
-        }),
+        (agent(), number(), errno(), words())
+            .prop_map(|(agent, app, errno, words)| JobFault::Program { agent, app, errno, words }),
         (agent(), errno(), words()).prop_map(|(agent, errno, words)| JobFault::Directory {
             agent,
             errno,

@@ -8,7 +8,7 @@ use model::{
     Tree, Usage,
 };
 use wire::{
-    AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
+    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
     OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
     Welcome, Work,
 };
@@ -131,9 +131,8 @@ fn work() -> Work {
 fn job_spec() -> JobSpec {
     JobSpec {
         job: JOB,
-        argv: vec![Bytes::from_static(b"./ring"), Bytes::from_static(b"\xff not text\n")],
+        apps: vec![app(0, b"./ring"), app(4, b"\xff not text\n")],
         env: vec![Bytes::from_static(b"A=b=c"), Bytes::from_static(b"EMPTY=")],
-        dir: Bytes::from_static(b"/home/user"),
         map: TaskMap::from_counts([2, 2, 3]).unwrap(),
         kvsname: "kvs_1".into(),
         universe_size: Some(8),
@@ -149,6 +148,15 @@ fn output_spec() -> OutputSpec {
     OutputSpec { stdout, stderr, local: true, tee: true, merged: false }
 }
 
+fn app(first_rank: u32, program: &'static [u8]) -> App {
+    App {
+        first_rank: Rank(first_rank),
+        argv: vec![Bytes::from_static(program), Bytes::from_static(b"-v")],
+        env: vec![Bytes::from_static(b"OWN=1")],
+        dir: Bytes::from_static(b"/home/user"),
+    }
+}
+
 fn start_failure() -> StartFailure {
     StartFailure {
         agents: IdSet::range(17, 19),
@@ -161,7 +169,7 @@ fn start_failure() -> StartFailure {
 }
 
 fn job_fault() -> JobFault {
-    JobFault::Program { agent: AgentId(3), errno: 2, words: "ring in /usr/bin:/bin".into() }
+    JobFault::Program { agent: AgentId(3), app: 1, errno: 2, words: "ring in /usr/bin:/bin".into() }
 }
 
 fn output(stream: Stream) -> Output {
