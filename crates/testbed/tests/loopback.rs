@@ -66,8 +66,37 @@ fn nothing_is_left_when_the_owner_is_killed() {
     owner.wait().unwrap();
     let files = || fs::read_dir(temp_dir.path()).unwrap().count();
     assert!(clock::wait_until(Duration::from_secs(10), || files() == 0), "files are left");
-    assert_eq!(running(&["sleep", "4322"]), 0);
-    assert_eq!(running_with(temp_dir.path()), 0);
+    let gone = || running(&["sleep", "4322"]) + running_with(temp_dir.path()) == 0;
+    assert!(clock::wait_until(Duration::from_secs(10), gone), "processes are left");
+}
+
+#[test]
+fn the_sshds_end_with_a_keeper_that_is_killed() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let mut owner = command::start(
+        testbed(&["--loopback", "run", "2", "sh", "-c", "echo up; exec sleep 4323"])
+            .env("TMPDIR", temp_dir.path())
+            .stdout(Stdio::piped()),
+    )
+    .unwrap();
+    wait_for_line(&mut owner);
+    assert!(running_with(temp_dir.path()) > 0);
+    let children = format!("/proc/{0}/task/{0}/children", owner.id());
+    let children = fs::read_to_string(children).unwrap();
+    let is_keeper = |pid: &&str| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .unwrap()
+            .windows(13)
+            .any(|it| it == b"keep-loopback")
+    };
+    let keeper = children.split_ascii_whitespace().find(is_keeper).unwrap();
+    command::check("kill", Command::new("kill").args(["-9", keeper])).unwrap();
+    let gone = || running_with(temp_dir.path()) == 0;
+    assert!(clock::wait_until(Duration::from_secs(10), gone), "an sshd is left");
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    let gone = || running(&["sleep", "4323"]) == 0;
+    assert!(clock::wait_until(Duration::from_secs(10), gone), "the program is left");
 }
 
 #[test]
