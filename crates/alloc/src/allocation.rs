@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use model::hostfile::{self, HostFileError, HostFileWarning};
-use model::{HostList, HostListError, Node, Placement, PlacementError, Request};
+use model::hostfile::{self, HostFileError};
+use model::rankfile::{self, RankFile, RankFileError};
+use model::{HostList, HostListError, Node, Placement, PlacementError, Request, fold_names};
 
 use crate::text_file::{TextError, read_text};
 use crate::this_host;
@@ -16,7 +17,7 @@ pub struct Allocation {
     /// Where they come from.
     pub source: Source,
     /// What was read and does not matter, for the user to know.
-    pub warnings: Vec<HostFileWarning>,
+    pub warnings: Vec<String>,
 }
 
 /// Where an allocation comes from.
@@ -26,6 +27,8 @@ pub enum Source {
     Hosts,
     /// The file given to `--hostfile`.
     HostFile(PathBuf),
+    /// The file given to `--rankfile`, and nothing else.
+    RankFile,
     /// Nothing was given: this host, with as many slots as we may use cores.
     ThisHost,
 }
@@ -42,6 +45,27 @@ pub enum AllocError {
     /// The file cannot be read.
     #[error(transparent)]
     Text(TextError),
+    /// What is to be left out is malformed.
+    #[error("use the hosts given to `--exclude`")]
+    Exclude(#[source] HostListError),
+    /// Everything is left out.
+    #[error("`--exclude {0}` leaves no host")]
+    AllExcluded(String),
+    /// The file says where ranks go, and that is malformed or not possible.
+    #[error("use rank file `{}`", path.display())]
+    RankFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and where.
+        #[source]
+        source: RankFileError,
+    },
+    /// The file has nothing but comments.
+    #[error("rank file `{}` places no ranks", path.display())]
+    NoRanks {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is malformed.
     #[error("use host file `{}`", path.display())]
     HostFile {
@@ -86,7 +110,35 @@ impl Allocation {
             return Err(AllocError::NoHosts { path: path.into() });
         }
         let source = Source::HostFile(path.to_path_buf());
-        Ok(Allocation { nodes: file.hosts.into_nodes(), source, warnings: file.warnings })
+        let warning = |warning| format!("host file `{}`, {warning}", path.display());
+        let warnings = file.warnings.iter().map(warning).collect();
+        Ok(Allocation { nodes: file.hosts.into_nodes(), source, warnings })
+    }
+
+    /// The hosts of a rank file.
+    pub fn from_rank_file(file: &RankFile) -> Allocation {
+        let nodes = file.hosts().to_vec();
+        Allocation { nodes, source: Source::RankFile, warnings: Vec::new() }
+    }
+
+    /// Leaves the hosts of this list out. One that is not there is worth a warning only: such lists
+    /// are kept for many allocations.
+    ///
+    /// # Errors
+    /// When the list is malformed, or nothing would be left.
+    pub fn exclude(mut self, list: &str) -> Result<Allocation, AllocError> {
+        let others: HostList = list.parse().map_err(AllocError::Exclude)?;
+        let mut hosts: HostList = self.nodes.into_iter().collect();
+        let unused = hosts.exclude(&others);
+        if !unused.is_empty() {
+            let names = fold_names(unused.iter().map(String::as_str));
+            self.warnings.push(format!("`--exclude`: not among the hosts: {names}"));
+        }
+        self.nodes = hosts.into_nodes();
+        if self.nodes.is_empty() {
+            return Err(AllocError::AllExcluded(list.to_owned()));
+        }
+        Ok(self)
     }
 
     /// This host, with a slot for each core that we may use.
@@ -109,9 +161,21 @@ impl Allocation {
                 let nodes: Vec<_> = self.nodes.iter().map(unbounded).collect();
                 Placement::of(&nodes, request)
             }
-            (Source::ThisHost, None) | (Source::Hosts | Source::HostFile(_), _) => {
+            (Source::ThisHost, None)
+            | (Source::Hosts | Source::HostFile(_) | Source::RankFile, _) => {
                 Placement::of(&self.nodes, request)
             }
         }
     }
+}
+
+/// Reads a rank file.
+///
+/// # Errors
+/// When it cannot be read, is malformed, or places nothing.
+pub fn rank_file(path: &Path) -> Result<RankFile, AllocError> {
+    let text = read_text("rank file", path).map_err(AllocError::Text)?;
+    let file = rankfile::parse(&text)
+        .map_err(|source| AllocError::RankFile { path: path.into(), source })?;
+    if file.is_empty() { Err(AllocError::NoRanks { path: path.into() }) } else { Ok(file) }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use alloc_hosts::{Allocation, Source, allocate, this_host_name};
+use alloc_hosts::{Allocation, Source, allocate, rank_file, this_host_name};
 use model::Request;
 
 #[test]
@@ -59,10 +59,29 @@ fn errors_name_the_file_and_the_place() {
     );
     assert_eq!(
         file_error(b"a\nb 4\n"),
-        "use host file `FILE`: line 2, column 3: unexpected `4` after the host; slots are written `host:4`"
+        "use host file `FILE`: line 2, column 3: unexpected `4` after the host; slots are written `host:4` or `slots=4`"
     );
     assert_eq!(file_error(b"a\n\nb\xff\n"), "host file `FILE`, line 3: not UTF-8 text");
     assert_eq!(file_error(b"# a\n\n"), "host file `FILE` names no hosts");
+}
+
+#[test]
+fn hosts_are_left_out_by_name_and_one_that_is_not_there_is_a_warning() {
+    let allocation = Allocation::from_hosts("n[1-3]:2,me@n4/22").unwrap();
+    let left = allocation.clone().exclude("n2,n4,n[8-9]").unwrap();
+    assert_eq!(names(&left), ["n1", "n3"]);
+    assert_eq!(left.warnings, ["`--exclude`: not among the hosts: n[8-9]"]);
+    let error = allocation.exclude("n[1-4]").unwrap_err();
+    assert_eq!(error.to_string(), "`--exclude n[1-4]` leaves no host");
+}
+
+#[test]
+fn a_rank_file_has_hosts_of_its_own() {
+    let file = file_with(b"rank 1=a\nrank 0=b\n");
+    let ranks = rank_file(file.path()).unwrap();
+    assert_eq!(names(&Allocation::from_rank_file(&ranks)), ["b", "a"]);
+    let error = rank_file(file_with(b"# nothing\n").path()).unwrap_err();
+    assert!(error.to_string().ends_with("places no ranks"));
 }
 
 #[test]

@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use model::HostName;
+
 use crate::{ShellTemplate, boot, bulk, here, quote};
 
 /// The hidden subcommand, and only argument, of an agent.
@@ -46,6 +48,12 @@ pub enum CommandError {
     /// It would be taken for an option or mean something to a shell.
     #[error("`{0}` cannot be a host's name")]
     BadHost(String),
+    /// A custom shell would reach another port than the user said.
+    #[error("host `{0}` has a port, and the shell command does not say where `{{port}}` goes")]
+    NoPlaceForPort(String),
+    /// A custom shell asks for what the host does not say.
+    #[error("the shell command needs `{{{1}}}`, and host `{0}` says none")]
+    NotSaid(String, &'static str),
 }
 
 impl Bootstrapper {
@@ -78,6 +86,20 @@ impl Bootstrapper {
         }
     }
 
+    /// Whether there can be a command for `host`, whoever runs it.
+    ///
+    /// # Errors
+    /// What keeps it from being reached.
+    pub fn check_host(&self, host: &str) -> Result<(), CommandError> {
+        if !is_host_name(host) {
+            return Err(CommandError::BadHost(host.to_owned()));
+        }
+        match self {
+            Bootstrapper::Shell(template) => template.check(host),
+            Bootstrapper::Ssh { .. } | Bootstrapper::Local | Bootstrapper::LocalBulk => Ok(()),
+        }
+    }
+
     /// The command that starts an agent on each of `hosts`: one host, unless this is a bulk
     /// bootstrapper. `program` is the agent's absolute path there; `payload` is for its boot
     /// channel, and the same for all.
@@ -91,9 +113,7 @@ impl Bootstrapper {
         payload: &[u8],
     ) -> Result<Command, CommandError> {
         assert!(!hosts.is_empty() && (self.is_bulk() || hosts.len() == 1));
-        if let Some(bad) = hosts.iter().find(|host| !is_host_name(host)) {
-            return Err(CommandError::BadHost((*bad).to_owned()));
-        }
+        hosts.iter().try_for_each(|host| self.check_host(host))?;
         let host = hosts[0];
         let argv = match self {
             Bootstrapper::Ssh { args } => ssh_argv(args, host, &remote_command(program)),
@@ -127,6 +147,9 @@ pub fn own_program() -> io::Result<OsString> {
 /// Connections that the user already shares are used, but none is opened to be shared: it would
 /// die with us, and others' sessions with it.
 ///
+/// What the user says of one host comes before what is said of all: of `-l` and `-p`, `ssh` keeps
+/// the first, too.
+///
 /// As `-o` rather than as flags, and behind the user's, since `ssh` keeps the first value of an
 /// option but the last of a flag: so the user's choice stands.
 const SSH_OPTIONS: [&str; 5] = [
@@ -138,10 +161,20 @@ const SSH_OPTIONS: [&str; 5] = [
 ];
 
 fn ssh_argv(args: &[String], host: &str, command: &[u8]) -> Vec<OsString> {
+    let HostName { user, host, port } = HostName::of(host);
+    let user = user.map(|user| ["-l".into(), user.into()]);
+    let port = port.map(|port| ["-p".into(), port.to_string().into()]);
+    let of_host = user.into_iter().chain(port).flatten();
     let theirs = args.iter().map(OsString::from);
     let ours = SSH_OPTIONS.iter().map(OsString::from);
     let end = ["--".into(), host.into(), OsString::from_vec(command.to_vec())];
-    [OsString::from("ssh")].into_iter().chain(theirs).chain(ours).chain(end).collect()
+    [OsString::from("ssh")]
+        .into_iter()
+        .chain(of_host)
+        .chain(theirs)
+        .chain(ours)
+        .chain(end)
+        .collect()
 }
 
 /// For the login shell there, whichever it is; `exec` so that no shell stays between.
@@ -150,10 +183,10 @@ fn remote_command(program: &OsStr) -> Vec<u8> {
     words.join(&b' ')
 }
 
-/// Names, addresses of both families, and `user@` in front: nothing that a shell or an option
+/// Names, addresses of both families, `user@` in front and a port behind: nothing that a shell or an option
 /// parser could take for something else.
 fn is_host_name(host: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:@%[]".contains(&byte);
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:@%[]/+".contains(&byte);
     !host.is_empty() && !host.starts_with('-') && host.bytes().all(allowed)
 }
 
@@ -174,6 +207,16 @@ mod tests {
         assert_eq!(joined(&command), expected);
         assert_eq!(command.stdin.unwrap(), b"CONVOKE-BOOT-1 6162\n");
         assert_eq!(command.env_add, []);
+    }
+
+    #[test]
+    fn what_is_said_of_a_host_comes_before_what_is_said_of_all() {
+        let args = vec!["-p".to_owned(), "2222".to_owned()];
+        let line =
+            |host: &str| joined(&command(&Bootstrapper::Ssh { args: args.clone() }, &[host]));
+        assert!(line("me@n1/22").starts_with("ssh -l me -p 22 -p 2222 -oBatchMode=yes"));
+        assert!(line("me@n1/22").contains(" -- n1 exec"));
+        assert!(line("fe80::1%eth0/22").contains("-p 22 -p 2222"));
     }
 
     #[test]

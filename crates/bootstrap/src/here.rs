@@ -2,10 +2,13 @@
 //!
 //! An address can be shared, forwarded or a namespace's; a name is what the user meant.
 
+use model::HostName;
+
 /// Whether `host` names the machine that calls itself `hostname`.
 ///
-/// A short name equals a long one with the same first part; two long ones must be equal.
+/// A user or a port says that somebody else is meant, or another sshd. A short name equals a long one with the same first part; two long ones must be equal.
 pub fn is_here(host: &str, hostname: &str) -> bool {
+    let HostName { user: None, host, port: None } = HostName::of(host) else { return false };
     let is_long = |name: &str| name.contains('.');
     let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
     let first_part = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
@@ -34,6 +37,8 @@ mod tests {
             ("n", "n1"),
             ("", ""),
             ("u@n1", "n1"),
+            ("n1.a/22", "n1"),
+            ("localhost/2222", "n1"),
         ] {
             assert!(!is_here(host, hostname), "{host} {hostname}");
         }

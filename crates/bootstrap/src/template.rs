@@ -1,10 +1,13 @@
-//! `--shell 'CMD {host} {cmd}'`: any program that runs a command somewhere else.
+//! `--shell 'CMD {host} {cmd}'`: any program that runs a command somewhere else. `{user}` and `{port}`
+//! are those of the host; without `{user}`, `{host}` has the user before it.
 //!
 //! The template is split into words as a shell would split it, without expanding anything, and run
 //! without one. A `{cmd}` that stands alone becomes one argument. Inside a longer word it is
 //! quoted, since such a word is itself a script: `sh -c 'rsh {host} {cmd}'`.
 
-use crate::quote;
+use model::HostName;
+
+use crate::{CommandError, quote};
 
 /// A template that has been understood.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -28,6 +31,8 @@ pub enum TemplateError {
 
 const HOST: &str = "{host}";
 const COMMAND: &str = "{cmd}";
+const USER: &str = "{user}";
+const PORT: &str = "{port}";
 
 impl ShellTemplate {
     /// Understands what the user wrote.
@@ -49,33 +54,55 @@ impl ShellTemplate {
         Ok(ShellTemplate { words })
     }
 
-    /// The command's words for one host; `command` is for the remote shell.
-    pub(crate) fn fill(&self, host: &str, command: &[u8]) -> Vec<Vec<u8>> {
+    /// Whether the template has a place for all that the name says, and the name all that it needs.
+    pub(crate) fn check(&self, name: &str) -> Result<(), CommandError> {
+        let HostName { user, port, .. } = HostName::of(name);
+        match (self.has(PORT), port) {
+            (false, Some(_)) => return Err(CommandError::NoPlaceForPort(name.to_owned())),
+            (true, None) => return Err(CommandError::NotSaid(name.to_owned(), "port")),
+            (_, _) => {}
+        }
+        let lacks_user = self.has(USER) && user.is_none();
+        if lacks_user { Err(CommandError::NotSaid(name.to_owned(), "user")) } else { Ok(()) }
+    }
+
+    /// The command's words for one host, which [`ShellTemplate::check`] has let pass; `command` is
+    /// for the remote shell.
+    pub(crate) fn fill(&self, name: &str, command: &[u8]) -> Vec<Vec<u8>> {
+        let HostName { user, host, port } = HostName::of(name);
+        let in_host = user.filter(|_| !self.has(USER));
+        let host = HostName { user: in_host, host, port: None }.to_string();
+        let port = port.map(|port| port.to_string()).unwrap_or_default();
         let quoted = quote(command);
         let fill_word = |word: &String| {
             let command = if word == COMMAND { command } else { &quoted };
-            fill_word(word, host.as_bytes(), command)
+            let values = [
+                (HOST, host.as_bytes()),
+                (COMMAND, command),
+                (USER, user.unwrap_or_default().as_bytes()),
+                (PORT, port.as_bytes()),
+            ];
+            fill_word(word, &values)
         };
         self.words.iter().map(fill_word).collect()
+    }
+
+    fn has(&self, place: &str) -> bool {
+        self.words.iter().any(|word| word.contains(place))
     }
 }
 
 /// Replaces each place-holder; what is put in is not looked at again.
-fn fill_word(word: &str, host: &[u8], command: &[u8]) -> Vec<u8> {
+fn fill_word(word: &str, values: &[(&str, &[u8])]) -> Vec<u8> {
     let mut filled = Vec::new();
     let mut rest = word;
     while let Some(start) = rest.find('{') {
         filled.extend_from_slice(&rest.as_bytes()[..start]);
         rest = &rest[start..];
-        let (value, length): (&[u8], usize) = if rest.starts_with(HOST) {
-            (host, HOST.len())
-        } else if rest.starts_with(COMMAND) {
-            (command, COMMAND.len())
-        } else {
-            (b"{", 1)
-        };
+        let found = values.iter().find(|(place, _)| rest.starts_with(place));
+        let (place, value) = found.copied().unwrap_or(("{", b"{"));
         filled.extend_from_slice(value);
-        rest = &rest[length..];
+        rest = &rest[place.len()..];
     }
     filled.extend_from_slice(rest.as_bytes());
     filled
@@ -142,6 +169,23 @@ mod tests {
     fn words_are_split_as_a_shell_splits_them() {
         let words = split(r#"a 'b  c' "d \"e\" \f" g\ h '' i"j"k"#).unwrap();
         assert_eq!(words, ["a", "b  c", "d \"e\" \\f", "g h", "", "ijk"]);
+    }
+
+    #[test]
+    fn user_and_port_go_where_the_template_has_them() {
+        let fill = |template: &str, name: &str| {
+            let template = ShellTemplate::parse(template).unwrap();
+            template.check(name).map_err(|error| error.to_string())?;
+            let words = template.fill(name, b"c");
+            Ok::<_, String>(words.join(&b' ').into_iter().map(char::from).collect::<String>())
+        };
+        assert_eq!(fill("rsh {host}", "me@n1").unwrap(), "rsh me@n1 c");
+        assert_eq!(fill("rsh -l {user} {host}", "me@n1").unwrap(), "rsh -l me n1 c");
+        assert_eq!(fill("rsh -p {port} {host}", "me@n1/22").unwrap(), "rsh -p 22 me@n1 c");
+        let errors =
+            [("rsh {host}", "n1/22"), ("rsh {port} {host}", "n1"), ("rsh {user} {host}", "n1")];
+        let errors = errors.map(|(template, name)| fill(template, name).unwrap_err());
+        insta::assert_snapshot!(errors.join("\n"));
     }
 
     #[test]

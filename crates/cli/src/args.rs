@@ -153,13 +153,21 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) configfile: Option<PathBuf>,
 
-    /// Hosts, with slots after a colon: `a,b:2,n[01-16]`
+    /// Hosts, with slots after a colon: `a,b:2,n[01-16]`, and user and port: `me@n1/2222:4`
     #[arg(long, short = 'H', value_name = "LIST", help_heading = "Hosts")]
     pub(crate) hosts: Option<String>,
 
-    /// File with one host a line, `host:slots`
+    /// File with one host a line: `host:4`, `host slots=4 max_slots=8 user=me port=2222`
     #[arg(long, short = 'f', value_name = "FILE", help_heading = "Hosts")]
     pub(crate) hostfile: Option<PathBuf>,
+
+    /// Leave these hosts out
+    #[arg(long, value_name = "LIST", help_heading = "Hosts")]
+    pub(crate) exclude: Option<String>,
+
+    /// File that says where each rank goes, one a line: `rank 0=host slot=1`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ppn", "map_by"], help_heading = "Hosts")]
+    pub(crate) rankfile: Option<PathBuf>,
 
     /// Tasks on each host, whatever its slots
     #[arg(long, value_name = "N", help_heading = "Hosts")]
@@ -225,7 +233,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "HOW", value_enum, help_heading = "Agents")]
     pub(crate) launcher: Option<LauncherName>,
 
-    /// Command that runs another on a host: `CMD {host} {cmd}`
+    /// Command that runs another on a host: `CMD {host} {cmd}`, with `{user}` and `{port}` if hosts
+    /// have them
     #[arg(long, value_name = "COMMAND", conflicts_with = "launcher", help_heading = "Agents")]
     pub(crate) shell: Option<String>,
 

@@ -15,6 +15,8 @@ const WITH_VALUE: &[&str] = &[
     "--configfile",
     "--map-by",
     "--hosts",
+    "--exclude",
+    "--rankfile",
     "--hostfile",
     "--env",
     "--wdir",

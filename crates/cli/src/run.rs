@@ -173,6 +173,8 @@ fn refuse(error: &SetupError) -> u8 {
         SetupError::Alloc(_)
         | SetupError::NoSuchTask { .. }
         | SetupError::NoTasks { .. }
+        | SetupError::OtherRanks { .. }
+        | SetupError::Host(_)
         | SetupError::Env(_)
         | SetupError::Dir(_)
         | SetupError::OwnPath(_)

@@ -8,9 +8,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use agent::{Hosts, Launcher, LinkChoice, OutputFileError, OutputFiles, PlanError, StartPlan};
-use alloc::AllocError;
+use alloc::{AllocError, Allocation};
+use bootstrap::CommandError;
 use bytes::Bytes;
 use engine::HeadConfig;
+use model::rankfile::RankFile;
 use model::{JobId, Placement, PlacementError, Rank, Request, Tree};
 use wire::{App, IoSpec, JobSpec, SessionSpec};
 
@@ -41,6 +43,8 @@ pub(crate) enum SetupError {
     Placement(PlacementError),
     #[error("`--stdin {rank}`: there {} only {tasks} task{}", be(*.tasks), plural(*.tasks))]
     NoSuchTask { rank: u32, tasks: u32 },
+    #[error("rank file `{}` places {in_file} task{}, and {tasks} are asked for", path.display(), plural(*.in_file))]
+    OtherRanks { path: PathBuf, in_file: u32, tasks: u32 },
     #[error("app {app}: the number of tasks must be at least 1")]
     NoTasks { app: u32 },
     #[error(transparent)]
@@ -58,6 +62,8 @@ pub(crate) enum SetupError {
     NoStreams,
     #[error("use `--shell`")]
     Shell(#[source] PlanError),
+    #[error(transparent)]
+    Host(CommandError),
     #[error("`--launcher` starts {agents} agents on this machine: they take {shortage}")]
     TooManyHere { agents: u64, shortage: Shortage },
     #[error(transparent)]
@@ -80,19 +86,16 @@ pub(crate) struct Layout {
 impl Layout {
     /// Places the tasks.
     pub(crate) fn of(args: &RunArgs) -> Result<Layout, SetupError> {
-        let allocation = alloc::allocate(args.hosts.as_deref(), args.hostfile.as_deref())
-            .map_err(SetupError::Alloc)?;
-        let request = Request {
-            tasks: tasks(args)?,
-            per_node: args.ppn,
-            order: args.map_by.order(),
-            oversubscribe: args.oversubscribe,
+        let ranks = args.rankfile.as_deref().map(alloc::rank_file).transpose();
+        let ranks = ranks.map_err(SetupError::Alloc)?;
+        let allocation = allocation(args, ranks.as_ref()).map_err(SetupError::Alloc)?;
+        let placement = match (&args.rankfile, &ranks) {
+            (Some(path), Some(ranks)) => by_rank_file(args, path, ranks, &allocation)?,
+            (_, _) => allocation.place(&request(args)?).map_err(SetupError::Placement)?,
         };
-        let placement = allocation.place(&request).map_err(SetupError::Placement)?;
         let slots = allocation.nodes.iter().map(|node| node.slots);
         let universe_size = slots.sum::<Option<u32>>();
-        let warnings = allocation.warnings.iter().map(ToString::to_string).collect();
-        Ok(Layout { placement, warnings, universe_size })
+        Ok(Layout { placement, warnings: allocation.warnings, universe_size })
     }
 
     /// The first rank of each of the job's programs.
@@ -110,6 +113,42 @@ impl Layout {
     pub(crate) fn names(&self) -> Vec<String> {
         self.placement.nodes.iter().map(|node| node.name.clone()).collect()
     }
+}
+
+fn allocation(args: &RunArgs, ranks: Option<&RankFile>) -> Result<Allocation, AllocError> {
+    let allocation = match (&args.hosts, &args.hostfile, ranks) {
+        (None, None, Some(ranks)) => Allocation::from_rank_file(ranks),
+        (hosts, file, _) => alloc::allocate(hosts.as_deref(), file.as_deref())?,
+    };
+    match &args.exclude {
+        Some(list) => allocation.exclude(list),
+        None => Ok(allocation),
+    }
+}
+
+fn request(args: &RunArgs) -> Result<Request, SetupError> {
+    Ok(Request {
+        tasks: tasks(args)?,
+        per_node: args.ppn,
+        order: args.map_by.order(),
+        oversubscribe: args.oversubscribe,
+    })
+}
+
+/// The file says how many tasks there are; `-n` must say the same or nothing.
+fn by_rank_file(
+    args: &RunArgs,
+    path: &Path,
+    ranks: &RankFile,
+    allocation: &Allocation,
+) -> Result<Placement, SetupError> {
+    let in_file = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
+    if let Some(tasks) = tasks(args)?.filter(|&tasks| tasks != in_file) {
+        return Err(SetupError::OtherRanks { path: path.into(), in_file, tasks });
+    }
+    let placement = ranks.place(&allocation.nodes, args.oversubscribe);
+    let wrong = |source| SetupError::Alloc(AllocError::RankFile { path: path.into(), source });
+    placement.map_err(wrong)
 }
 
 /// How many tasks there are to be, where that does not follow from the hosts.
@@ -133,10 +172,9 @@ fn tasks_of(app: &AppArgs) -> u32 {
 /// What the head is given.
 pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig, SetupError> {
     let names = layout.names();
-    let n = names.len() as u64;
     Ok(HeadConfig {
         tree: args.tree.unwrap_or(Tree::adaptive()),
-        session: session(args, n)?,
+        session: session(args, &names)?,
         job: job(args, layout)?,
         names,
         join_timeout: args.join_timeout,
@@ -146,7 +184,8 @@ pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig,
     })
 }
 
-fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
+fn session(args: &RunArgs, names: &[String]) -> Result<SessionSpec, SetupError> {
+    let n = names.len() as u64;
     let link = match args.link {
         LinkName::Auto => LinkChoice::Auto,
         LinkName::Tcp => LinkChoice::Tcp,
@@ -156,7 +195,9 @@ fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
     if matches!(plan.launcher, Launcher::Local | Launcher::LocalBulk) {
         check_memory(n, memory::free())?;
     }
-    let is_bulk = plan.bootstrapper().map_err(SetupError::Shell)?.is_bulk();
+    let bootstrapper = plan.bootstrapper().map_err(SetupError::Shell)?;
+    names.iter().try_for_each(|name| bootstrapper.check_host(name)).map_err(SetupError::Host)?;
+    let is_bulk = bootstrapper.is_bulk();
     if is_bulk && link == LinkChoice::Shell {
         return Err(SetupError::NoStreams);
     }

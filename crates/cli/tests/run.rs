@@ -163,6 +163,37 @@ fn a_program_can_be_a_line_of_a_file() {
 }
 
 #[test]
+fn a_host_has_a_user_and_a_port_and_a_shell_without_a_place_for_them_is_refused() {
+    let shell =
+        "sh -c 'test \"$0 $1 $2\" = \"me n1 22\" && exec sh -c \"$3\"' {user} {host} {port} {cmd}";
+    let output = run(&["--hosts", "me@n1/22", "--shell", shell, "echo", "reached"]);
+    assert_eq!(text(&output.stdout), "reached\n", "{}", text(&output.stderr));
+    let output = run(&["--hosts", "me@n1/22", "--shell", SHELL, "echo", "reached"]);
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "error: host `me@n1/22` has a port, and the shell command does not say where \
+                    `{port}` goes\n";
+    assert_eq!(text(&output.stderr), expected);
+}
+
+#[test]
+fn a_rank_file_places_the_ranks_and_hosts_are_left_out() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    write!(file, "rank 0=n3 slot=1\nrank 1=n1\nrank 2=n3 slot=0\n").unwrap();
+    let path = file.path().to_str().unwrap();
+    let options = ["--hosts", "n[1-3]:2", "--show-map", "--rankfile", path];
+    let output = run(&[&options[..], &["true"]].concat());
+    let expected = "n1: 1 tasks, ranks 1\nn3: 2 tasks, ranks 0,2\n";
+    assert_eq!(text(&output.stdout), expected, "{}", text(&output.stderr));
+    let output = run(&[&options[..], &["--exclude", "n3,n9", "true"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let words = text(&output.stderr).replace(path, "F");
+    assert_eq!(words, "error: use rank file `F`: line 1: `n3` is not among the hosts\n");
+    let output = run(&[&options[..], &["-n", "2", "true"]].concat());
+    let words = text(&output.stderr).replace(path, "F");
+    assert_eq!(words, "error: rank file `F` places 3 tasks, and 2 are asked for\n");
+}
+
+#[test]
 fn a_job_that_does_not_fit_is_refused_with_a_hint() {
     let output = run(&["--hosts", "a:1,b:1", "-n", "5", "true"]);
     assert_eq!(output.status.code(), Some(2));

@@ -1,7 +1,8 @@
 //! Host lists as users write them: `a,b:2,n[01-16]`, after flux RFC 29.
 //!
 //! `[…]` holds numbers and ranges, whose zero padding is kept; several brackets in one name
-//! multiply, the last one fastest. A host may be followed by `:SLOTS` and preceded by `USER@`.
+//! multiply, the last one fastest. A host may be preceded by `USER@` and followed by `/PORT`, that of
+//! its remote shell, and by `:SLOTS`. `^HOST` takes hosts out again, wherever in the list they stand.
 //! An IPv6 address stands in brackets of its own, `[::1]:2`; it is told from a range by its
 //! colons, and kept without the brackets.
 //!
@@ -10,8 +11,7 @@
 //! option to the command that it is handed to, and the number of names is bounded before any of
 //! them exists.
 
-use alloc::borrow::Cow;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -19,6 +19,12 @@ use core::net::Ipv6Addr;
 use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::host_name::{HostName, parse_port};
+
+mod fold;
+
+use fold::fold;
 
 /// The most names that one list may have.
 pub const HOSTS_MAX: u64 = 1 << 20;
@@ -35,7 +41,8 @@ const DIGITS_MAX: usize = 18;
 /// An allocated machine.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name, with `user@` if the user wrote one, without the brackets of an IPv6 address.
+    /// Its name, as [`HostName`] takes it apart: with `user@` and `/port` if the user wrote them,
+    /// without the brackets of an IPv6 address.
     pub name: String,
     /// Room for tasks, where something says how much.
     pub slots: Option<u32>,
@@ -100,8 +107,29 @@ pub enum HostProblem {
     #[error("`{0}` is not an IPv6 address")]
     Ipv6(String),
     /// Something after the host that its place does not allow.
-    #[error("unexpected `{0}` after the host; slots are written `host:4`")]
+    #[error("unexpected `{0}` after the host; slots are written `host:4` or `slots=4`")]
     Trailing(String),
+    /// An option that hosts do not have.
+    #[error("`{0}` is not known of a host; `slots`, `max_slots`, `user` and `port` are")]
+    Option(String),
+    /// An option that is there already.
+    #[error("`{0}` is said twice of the host")]
+    Twice(&'static str),
+    /// No name of a user.
+    #[error("`{0}` cannot be a user's name")]
+    User(String),
+    /// No number of a port.
+    #[error("`{0}` is not a port from 1 to 65535; a port is written `host/2222` or `port=2222`")]
+    Port(String),
+    /// A limit that is none.
+    #[error("max_slots={1} is less than the {0} slots")]
+    Limit(u32, u32),
+    /// Open MPI's `+e` and `+n3`.
+    #[error("`{0}` is relative to other hosts, which is not done; write the host's name")]
+    Relative(String),
+    /// A host taken out that is not there.
+    #[error("`^{0}` takes out a host that is not listed")]
+    NotListed(String),
 }
 
 impl HostList {
@@ -124,9 +152,13 @@ impl HostList {
     /// what is there.
     pub fn add(&mut self, node: Node) {
         if let Some(&index) = self.index_of.get(&node.name) {
-            let known = &mut self.nodes[index].slots;
-            let sum = known.unwrap_or(1).saturating_add(node.slots.unwrap_or(1));
-            *known = Some(sum);
+            let known = &mut self.nodes[index];
+            let (before, more) = (known.slots.unwrap_or(1), node.slots.unwrap_or(1));
+            known.slots = Some(before.saturating_add(more));
+            if known.slots_max.is_some() || node.slots_max.is_some() {
+                let limit = known.slots_max.unwrap_or(before);
+                known.slots_max = Some(limit.saturating_add(node.slots_max.unwrap_or(more)));
+            }
         } else {
             self.index_of.insert(node.name.clone(), self.nodes.len());
             self.nodes.push(node);
@@ -134,20 +166,107 @@ impl HostList {
     }
 
     /// Reads one host with its ranges and slots, as a line of a host file has it, and adds it.
-    pub(crate) fn add_text(&mut self, text: &str, user: Option<&str>) -> Result<(), HostListError> {
+    pub(crate) fn add_text(
+        &mut self,
+        text: &str,
+        options: &HostOptions<'_>,
+    ) -> Result<(), HostListError> {
+        let fail = |problem| Err(HostListError { column: 1, problem });
+        if text.starts_with('+') {
+            return fail(HostProblem::Relative(text.to_string()));
+        }
         let pattern = Pattern::parse(text)?;
+        let (slots, slots_max) = match options.both_slots(pattern.slots) {
+            Ok(slots) => slots,
+            Err(problem) => return fail(problem),
+        };
         let known = self.nodes.len() as u64;
         if pattern.count().saturating_add(known) > HOSTS_MAX {
-            return Err(HostListError { column: 1, problem: HostProblem::TooMany });
+            return fail(HostProblem::TooMany);
         }
-        pattern.for_each_name(|name| {
-            let name = match user {
-                Some(user) if !name.contains('@') => alloc::format!("{user}@{name}"),
-                Some(_) | None => name.to_string(),
-            };
-            self.add(Node { name, slots: pattern.slots, slots_max: None });
+        let mut twice = None;
+        pattern.for_each_name(|name| match options.full_name(name) {
+            Ok(name) => self.add(Node { name, slots, slots_max }),
+            Err(option) => twice = Some(option),
         });
+        twice.map_or(Ok(()), |option| fail(HostProblem::Twice(option)))
+    }
+
+    /// Takes nodes out that are called as one of `others`, and returns the names of those that
+    /// take out none. A host's name without user and port takes out whatever is on it.
+    pub fn exclude(&mut self, others: &HostList) -> Vec<String> {
+        let mut used: BTreeSet<usize> = BTreeSet::new();
+        self.nodes.retain(|node| {
+            let called = [node.name.as_str(), HostName::of(&node.name).host];
+            let index_of = |name: &str| others.index_of.get(name).copied();
+            let out: Vec<usize> = called.into_iter().filter_map(index_of).collect();
+            used.extend(&out);
+            out.is_empty()
+        });
+        self.index_of = (0..).zip(&self.nodes).map(|(i, node)| (node.name.clone(), i)).collect();
+        let unused = others.nodes.iter().enumerate().filter(|(index, _)| !used.contains(index));
+        unused.map(|(_, node)| node.name.clone()).collect()
+    }
+}
+
+/// What a host file says of a host behind its name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HostOptions<'a> {
+    pub(crate) user: Option<&'a str>,
+    pub(crate) port: Option<u16>,
+    pub(crate) slots: Option<u32>,
+    pub(crate) slots_max: Option<u32>,
+}
+
+impl HostOptions<'_> {
+    /// Slots and their limit, where the host's text has `in_text`. A limit alone says both.
+    fn both_slots(&self, in_text: Option<u32>) -> Result<(Option<u32>, Option<u32>), HostProblem> {
+        if in_text.is_some() && self.slots.is_some() {
+            return Err(HostProblem::Twice("slots"));
+        }
+        match (in_text.or(self.slots).or(self.slots_max), self.slots_max) {
+            (Some(slots), Some(limit)) if limit < slots => Err(HostProblem::Limit(slots, limit)),
+            both => Ok(both),
+        }
+    }
+
+    /// The name with user and port, or which of them it has already.
+    fn full_name(&self, name: &str) -> Result<String, &'static str> {
+        let own = HostName::of(name);
+        if own.user.is_some() && self.user.is_some() {
+            return Err("user");
+        }
+        if own.port.is_some() && self.port.is_some() {
+            return Err("port");
+        }
+        let (user, port) = (own.user.or(self.user), own.port.or(self.port));
+        Ok(HostName { user, port, ..own }.to_string())
+    }
+}
+
+/// Hosts that a text takes out again, and where in it.
+#[derive(Debug, Default)]
+pub(crate) struct Excluded {
+    hosts: HostList,
+    places: BTreeMap<String, usize>,
+}
+
+impl Excluded {
+    /// Adds what stands behind `^`.
+    pub(crate) fn add(&mut self, place: usize, text: &str) -> Result<(), HostListError> {
+        let before = self.hosts.nodes.len();
+        let at_caret = |error: HostListError| HostListError { column: error.column + 1, ..error };
+        self.hosts.add_text(text, &HostOptions::default()).map_err(at_caret)?;
+        let names = self.hosts.nodes[before..].iter().map(|node| node.name.clone());
+        self.places.extend(names.map(|name| (name, place)));
         Ok(())
+    }
+
+    /// Takes them out, or gives the place of the first one that is not there.
+    pub(crate) fn take_out_of(&self, list: &mut HostList) -> Result<(), (usize, HostProblem)> {
+        let unused = list.exclude(&self.hosts).into_iter();
+        let first = unused.map(|name| (self.places[&name], name)).min();
+        first.map_or(Ok(()), |(place, name)| Err((place, HostProblem::NotListed(name))))
     }
 }
 
@@ -164,14 +283,20 @@ impl FromStr for HostList {
 
     fn from_str(text: &str) -> Result<HostList, HostListError> {
         let mut list = HostList::new();
+        let mut excluded = Excluded::default();
         let mut start = 0;
         for part in split_outside_brackets(text) {
             let blanks = part.len() - part.trim_start().len();
             let column = text[..start + blanks].chars().count();
-            list.add_text(part.trim(), None)
-                .map_err(|error| HostListError { column: column + error.column, ..error })?;
+            let part_read = match part.trim().strip_prefix('^') {
+                Some(host) => excluded.add(column + 1, host),
+                None => list.add_text(part.trim(), &HostOptions::default()),
+            };
+            part_read.map_err(|error| HostListError { column: column + error.column, ..error })?;
             start += part.len() + 1;
         }
+        let missing = |(column, problem)| HostListError { column, problem };
+        excluded.take_out_of(&mut list).map_err(missing)?;
         Ok(list)
     }
 }
@@ -192,6 +317,7 @@ pub fn fold_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 /// Checks that `name` can be one host's name, and gives the first character that cannot.
 fn check_name(name: &str, column: usize) -> Result<(), HostListError> {
     let fail = |column, problem| Err(HostListError { column, problem });
+    let name = name.rsplit_once('/').map_or(name, |(name, _)| name);
     let host = name.rsplit_once('@').map_or(name, |(_, host)| host);
     if host.is_empty() {
         return fail(column + name.chars().count(), HostProblem::Missing);
@@ -245,7 +371,7 @@ impl Pattern {
     fn parse(text: &str) -> Result<Pattern, HostListError> {
         let mut reader = Reader { text, at: 0 };
         let pieces = match reader.ipv6()? {
-            Some(name) => alloc::vec![Piece::Text(name)],
+            Some(name) => alloc::vec![Piece::Text(name + reader.until_colon())],
             None => reader.pieces()?,
         };
         let pattern = Pattern { pieces, slots: reader.slots()? };
@@ -262,11 +388,25 @@ impl Pattern {
         expand(&self.pieces, &mut String::new(), &mut f);
     }
 
+    /// The least or the greatest port, if it cannot be one.
+    fn bad_port(&self) -> Option<String> {
+        let names = [Piece::least, Piece::greatest];
+        let names = names.map(|pick| self.pieces.iter().map(pick).collect::<String>());
+        names.iter().find_map(|name| {
+            let (_, port) = name.rsplit_once('/')?;
+            parse_port(port).is_none().then(|| port.to_string())
+        })
+    }
+
     /// Checks the longest and all the fixed parts of the names by one of them.
     fn check(&self, text: &str) -> Result<(), HostListError> {
         let bytes: usize = self.pieces.iter().map(Piece::bytes_max).sum();
         if bytes > HOST_NAME_BYTES_MAX {
             return Err(HostListError { column: 1, problem: HostProblem::TooLong });
+        }
+        if let Some(port) = self.bad_port() {
+            let column = text.rfind('/').map_or(1, |at| text[..at].chars().count() + 2);
+            return Err(HostListError { column, problem: HostProblem::Port(port) });
         }
         match self.pieces.as_slice() {
             [] => Err(HostListError { column: 1, problem: HostProblem::Missing }),
@@ -315,6 +455,25 @@ impl Piece {
         match self {
             Piece::Text(text) => text.len(),
             Piece::Numbers(_) => DIGITS_MAX,
+        }
+    }
+
+    fn least(&self) -> String {
+        let least = |range: &NumberRange| (range.first, range.width);
+        self.picked(|ranges| ranges.iter().map(least).min())
+    }
+
+    fn greatest(&self) -> String {
+        let greatest = |range: &NumberRange| (range.last, range.width);
+        self.picked(|ranges| ranges.iter().map(greatest).max())
+    }
+
+    fn picked(&self, pick: impl Fn(&[NumberRange]) -> Option<(u64, usize)>) -> String {
+        match self {
+            Piece::Text(text) => text.clone(),
+            Piece::Numbers(ranges) => {
+                pick(ranges).map(|(number, width)| padded(number, width)).unwrap_or_default()
+            }
         }
     }
 
@@ -406,6 +565,17 @@ impl<'a> Reader<'a> {
         Ok(pieces)
     }
 
+    /// Takes what comes before the slots, if there is anything.
+    fn until_colon(&mut self) -> &'a str {
+        let rest = self.rest();
+        if !rest.starts_with('/') {
+            return "";
+        }
+        let end = rest.find(':').unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
     fn text_piece(&mut self) -> String {
         let end = self.rest().find(['[', ']', ':']).unwrap_or(self.rest().len());
         let piece = self.rest()[..end].to_string();
@@ -469,129 +639,4 @@ impl<'a> Reader<'a> {
 fn parse_digits(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     (is_number && text.len() <= DIGITS_MAX).then(|| text.parse().ok()).flatten()
-}
-
-/// Folds neighbours that differ in one number and agree in slots.
-fn fold<'a>(hosts: impl Iterator<Item = (&'a str, Option<u32>)>) -> String {
-    let mut text = String::new();
-    let mut group: Option<Group<'a>> = None;
-    for (name, slots) in hosts {
-        if group.as_mut().is_some_and(|group| group.admit(name, slots)) {
-            continue;
-        }
-        if let Some(full) = group.replace(Group::new(name, slots)) {
-            full.write(&mut text);
-        }
-    }
-    if let Some(last) = group {
-        last.write(&mut text);
-    }
-    text
-}
-
-/// Neighbours that are written as one.
-struct Group<'a> {
-    first: &'a str,
-    slots: Option<u32>,
-    /// Set from the second name on.
-    common: Option<Common<'a>>,
-}
-
-struct Common<'a> {
-    prefix: &'a str,
-    suffix: &'a str,
-    ranges: Vec<NumberRange>,
-}
-
-impl<'a> Group<'a> {
-    fn new(first: &'a str, slots: Option<u32>) -> Group<'a> {
-        Group { first, slots, common: None }
-    }
-
-    /// Takes the next name in if it fits.
-    fn admit(&mut self, name: &'a str, slots: Option<u32>) -> bool {
-        if slots != self.slots || name.contains(':') || self.first.contains(':') {
-            return false;
-        }
-        match &mut self.common {
-            Some(common) => common.push(name),
-            None => {
-                self.common = Common::of(self.first, name);
-                self.common.is_some()
-            }
-        }
-    }
-
-    fn write(&self, text: &mut String) {
-        if !text.is_empty() {
-            text.push(',');
-        }
-        match &self.common {
-            Some(common) => common.write(text),
-            None => text.push_str(&with_brackets(self.first)),
-        }
-        if let Some(slots) = self.slots {
-            text.push_str(&alloc::format!(":{slots}"));
-        }
-    }
-}
-
-impl<'a> Common<'a> {
-    /// What two names share, if they differ in exactly one number.
-    fn of(a: &'a str, b: &'a str) -> Option<Common<'a>> {
-        let same = a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
-        let shared = a.as_bytes().get(..same)?.iter().rev();
-        let digits_back = shared.take_while(|b| b.is_ascii_digit()).count();
-        let start = same - digits_back;
-        let digits = |name: &str| name.bytes().skip(start).take_while(u8::is_ascii_digit).count();
-        let prefix = a.get(..start)?;
-        let suffix = a.get(start + digits(a)..)?;
-        let mut common = Common { prefix, suffix, ranges: Vec::new() };
-        (a != b && common.push(a) && common.push(b)).then_some(common)
-    }
-
-    fn push(&mut self, name: &str) -> bool {
-        let middle = name.strip_prefix(self.prefix).and_then(|rest| rest.strip_suffix(self.suffix));
-        let Some(digits) = middle else { return false };
-        let Some(number) = parse_digits(digits) else { return false };
-        match self.ranges.last_mut() {
-            Some(range) if range.last + 1 == number && padded(number, range.width) == digits => {
-                range.last = number;
-            }
-            Some(_) | None => {
-                let range = NumberRange { first: number, last: number, width: digits.len() };
-                self.ranges.push(range);
-            }
-        }
-        true
-    }
-
-    fn write(&self, text: &mut String) {
-        text.push_str(self.prefix);
-        text.push('[');
-        for (index, range) in self.ranges.iter().enumerate() {
-            if index > 0 {
-                text.push(',');
-            }
-            text.push_str(&padded(range.first, range.width));
-            if range.last > range.first {
-                text.push('-');
-                text.push_str(&padded(range.last, range.width));
-            }
-        }
-        text.push(']');
-        text.push_str(self.suffix);
-    }
-}
-
-/// Puts an IPv6 address back into its brackets.
-fn with_brackets(name: &str) -> Cow<'_, str> {
-    if !name.contains(':') {
-        return Cow::Borrowed(name);
-    }
-    let (user, address) = match name.rsplit_once('@') {
-        Some((user, address)) => (user, address),
-        None => return Cow::Owned(alloc::format!("[{name}]")),
-    };
-    Cow::Owned(alloc::format!("{user}@[{address}]"))
 }

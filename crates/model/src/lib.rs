@@ -11,10 +11,13 @@ mod route;
 mod tree;
 
 mod host_list;
+mod host_name;
 pub mod hostfile;
+mod tokens;
 
 mod placement;
 mod rank_group;
+pub mod rankfile;
 mod task_map;
 
 mod file_pattern;
@@ -28,6 +31,7 @@ pub use host_list::{
     HOST_NAME_BYTES_MAX, HOSTS_MAX, HostList, HostListError, HostProblem, Node, SLOTS_MAX,
     fold_names,
 };
+pub use host_name::HostName;
 pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
 pub use placement::{Order, Placement, PlacementError, Request, place};

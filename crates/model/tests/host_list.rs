@@ -1,6 +1,6 @@
 //! Host lists and host files, and what is said about bad ones.
 
-use model::{HOSTS_MAX, HostList, Node, fold_names, hostfile};
+use model::{HOSTS_MAX, HostList, HostName, Node, fold_names, hostfile};
 use proptest::prelude::*;
 
 #[test]
@@ -72,6 +72,16 @@ fn a_bad_list_is_an_error_that_says_what_and_where() {
         "é,[1-2]ö!",
         "n[1-2]x[3-4]$[5-6]",
         ":4",
+        "a/0",
+        "a/ssh:4",
+        "a/[1-70000]",
+        "[::1]/x",
+        "/22",
+        "+e",
+        "a,+n3",
+        "a,^b",
+        "a,b, ^c[1-2",
+        "^a",
     ];
     let error = |text: &str| format!("{text:?}: {}", text.parse::<HostList>().unwrap_err());
     insta::assert_snapshot!(texts.map(error).join("\n"));
@@ -95,11 +105,64 @@ fn a_host_file_has_comments_options_and_repeated_hosts() {
     assert_eq!(hostfile::parse("").unwrap().hosts, HostList::new());
 }
 
+/// `reference/cli-compat.md` §4, §12; DeepSpeed's files are the same.
+#[test]
+fn lines_are_hydras_or_open_mpis_and_a_file_may_have_both() {
+    let text = "\u{feff}a slots=4 max_slots=8\r\nb:2\r\nc slots = 2 # two\nd max-slots=3\nn[1-2] cpus=1\na";
+    let nodes = hostfile::parse(text).unwrap().hosts.into_nodes();
+    let shown = |node: &Node| format!("{} {:?} {:?}", node.name, node.slots, node.slots_max);
+    let expected = [
+        "a Some(5) Some(9)",
+        "b Some(2) None",
+        "c Some(2) None",
+        "d Some(3) Some(3)",
+        "n1 Some(1) None",
+        "n2 Some(1) None",
+    ];
+    assert_eq!(nodes.iter().map(shown).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_host_has_its_own_user_and_port() {
+    assert_eq!(shown("me@n[1-2]/2222:4"), "me@n1/2222:4 me@n2/2222:4");
+    assert_eq!(shown("localhost/[2201-2202],[::1]/22:3"), "localhost/2201 localhost/2202 ::1/22:3");
+    let list = parse("localhost/[2201-2264],me@[fe80::1%eth0]/22:2");
+    assert_eq!(list.to_string(), "localhost/[2201-2264],me@[fe80::1%eth0]/22:2");
+    let text = "n[1-2] user=me port=2222 slots=3\nyou@a port=22\nb/23 username=i";
+    let hosts = hostfile::parse(text).unwrap().hosts;
+    assert_eq!(hosts.to_string(), "me@n[1-2]/2222:3,you@a/22,i@b/23");
+    let parts = HostName::of("i@b/23");
+    assert_eq!(parts, HostName { user: Some("i"), host: "b", port: Some(23) });
+    assert_eq!(HostName::of("::1"), HostName { user: None, host: "::1", port: None });
+}
+
+#[test]
+fn hosts_are_taken_out_wherever_they_stand() {
+    assert_eq!(shown("^n2,n[1-3]:2"), "n1:2 n3:2");
+    assert_eq!(shown("me@n1,n1/22,n1,n2,^n1"), "n2");
+    assert_eq!(shown("me@n1,n1/22,^n1/22"), "me@n1");
+    let hosts = hostfile::parse("n[1-4]:2\n^n[2-3]\n").unwrap().hosts;
+    assert_eq!(hosts.to_string(), "n[1,4]:2");
+}
+
 #[test]
 fn a_bad_host_file_is_an_error_that_names_line_and_column() {
     let texts = [
         "a\nb 4",
-        "a slots=4",
+        "a slots",
+        "a slots=",
+        "a = 4",
+        "a slots=0",
+        "a slots=4 cpus=4",
+        "a:2 slots=4",
+        "a slots=4 max-slots=2",
+        "me@a user=you",
+        "a/22 port=23",
+        "a port=65536",
+        "a rack=3",
+        "+e2 slots=1",
+        "a\n^b",
+        "^a slots=1\na",
         "a\n  n[1-x]",
         "a,b",
         "a:0",
@@ -135,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "[\\[\\]:,@%a0-9é \\-]{0,30}") {
+    fn no_text_panics(text in "[\\[\\]:,@%/^+=a0-9é \\-]{0,30}") {
         if let Ok(list) = text.parse::<HostList>() {
             prop_assert_eq!(parse(&list.to_string()), list);
         }
@@ -144,7 +207,13 @@ proptest! {
 }
 
 fn host() -> impl Strategy<Value = (String, Option<u32>)> {
-    let name = prop_oneof!["[a-c][0-9]{0,2}", "u@[a-b]{1,2}[0-9]x[0-9]", Just("::1".to_string())];
+    let name = prop_oneof![
+        "[a-c][0-9]{0,2}",
+        "u@[a-b]{1,2}[0-9]x[0-9]",
+        "a/2[0-9]{1,3}",
+        Just("::1".to_string()),
+        Just("u@::1/22".to_string()),
+    ];
     (name, prop::option::of(1_u32..4))
 }
 
