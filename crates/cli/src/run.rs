@@ -179,6 +179,7 @@ fn refuse(error: &SetupError) -> u8 {
         | SetupError::Dir(_)
         | SetupError::OwnPath(_)
         | SetupError::RelativeAgent(_)
+        | SetupError::NewlineInAgent(_)
         | SetupError::Shell(_)
         | SetupError::Output(_)
         | SetupError::OutputOption(_)

@@ -55,6 +55,8 @@ pub(crate) enum SetupError {
     OwnPath(#[source] io::Error),
     #[error("`--agent-path {0}` is not absolute")]
     RelativeAgent(String),
+    #[error("the agent's path {0:?} has a newline in it, which no command of `csh` can hold")]
+    NewlineInAgent(OsString),
     #[error(
         "`--link shell` needs a remote shell for each agent, and `--launcher local-bulk` starts many \
          with one command"
@@ -228,12 +230,16 @@ fn launcher(args: &RunArgs) -> Launcher {
     }
 }
 
-fn agent_path(args: &RunArgs) -> Result<std::ffi::OsString, SetupError> {
-    match &args.agent_path {
-        Some(path) if Path::new(path).is_absolute() => Ok(path.clone()),
-        Some(path) => Err(SetupError::RelativeAgent(path.to_string_lossy().into_owned())),
-        None => bootstrap::own_program().map_err(SetupError::OwnPath),
+fn agent_path(args: &RunArgs) -> Result<OsString, SetupError> {
+    let path = match &args.agent_path {
+        Some(path) if Path::new(path).is_absolute() => path.clone(),
+        Some(path) => return Err(SetupError::RelativeAgent(path.to_string_lossy().into_owned())),
+        None => bootstrap::own_program().map_err(SetupError::OwnPath)?,
+    };
+    if path.as_bytes().contains(&b'\n') {
+        return Err(SetupError::NewlineInAgent(path));
     }
+    Ok(path)
 }
 
 fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {

@@ -70,6 +70,13 @@ fn every_login_shell_starts_an_agent_at_any_path() {
 }
 
 #[test]
+fn an_agent_at_a_path_that_csh_cannot_be_told_is_refused() {
+    let run = Convoke::new("newline").words("--hosts n0 --agent-path").arg("/a\nb/convoke");
+    let ended = run.arg("true").run().with_status(2);
+    assert!(ended.stderr.contains(r#"path "/a\nb/convoke" has a newline"#), "{}", ended.stderr);
+}
+
+#[test]
 fn program_directory_arguments_and_environment_arrive_as_they_are() {
     let world = every_shell();
     let variables: String = (0..ODD_WORDS.len()).map(|n| format!("\"$ODD{n}\" ")).collect();
