@@ -9,11 +9,12 @@
 #[expect(dead_code, reason = "each file of tests uses its own part")]
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use insta::assert_snapshot;
-use support::convoke::{Convoke, Ended};
+use support::convoke::Convoke;
+use support::ring::{check_ring, ring};
 use support::stand::{mpi_program, on_hosts, profile_directory, testbed_program};
 use testbed::as_ordinary_user;
 use testkit::fixture;
@@ -179,7 +180,6 @@ mod plain_programs {
     }
 }
 
-/// The ring, compiled once for all tests of one MPICH, where cargo keeps what tests make.
 /// What `cargo xtask demo` does for who is not root.
 #[test]
 fn an_ordinary_user_runs_a_ring_of_32_on_eight_loopback_hosts() {
@@ -194,26 +194,4 @@ fn an_ordinary_user_runs_a_ring_of_32_on_eight_loopback_hosts() {
     }
     let shared_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     check_ring(&ended, 32, &[shared_name.trim()]);
-}
-
-fn ring(version: u32) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mpich{version}"));
-    std::fs::create_dir_all(&dir).unwrap();
-    mpi_program("ring", version, &dir)
-}
-
-/// Checks that every rank has met its neighbour and all others, and that each host is used.
-fn check_ring(ended: &Ended, size: u32, hosts: &[&str]) {
-    let sum = size * (size - 1) / 2;
-    let mut lines = ended.text().lines().map(str::to_owned).collect::<Vec<_>>();
-    for rank in 0..size {
-        let before = (rank + size - 1) % size;
-        let (start, end) =
-            (format!("rank {rank} of {size} on "), format!(": before {before}, sum {sum}"));
-        let found = lines.iter().position(|line| line.starts_with(&start) && line.ends_with(&end));
-        let line = lines.remove(found.unwrap_or_else(|| panic!("no rank {rank}: {ended:?}")));
-        let host = line[start.len()..].split(':').next().unwrap();
-        assert!(hosts.contains(&host), "{line}");
-    }
-    assert!(lines.is_empty(), "{lines:?}");
 }

@@ -1,5 +1,6 @@
-/* Passes a token round a ring, meets everybody in a barrier, and ends as its argument says:
- * nothing, `appnum` (says its MPI_APPNUM), `abort CODE RANK`, `leave RANK` (without finalizing), `crash RANK` or `status CODE`. */
+/* Passes a token round a ring, meets half of the others and then everybody, and ends as its argument
+ * says: nothing, `appnum` (says its MPI_APPNUM), `abort CODE RANK`, `leave RANK` (without finalizing),
+ * `crash RANK` or `status CODE`. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,16 @@ int main(int argc, char **argv)
     MPI_Sendrecv(&rank, 1, MPI_INT, next, 0, &token, 1, MPI_INT, before, 0, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
     MPI_Allreduce(&token, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+
+    MPI_Comm half;
+    int halves = 0;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Allreduce(&rank, &halves, 1, MPI_INT, MPI_SUM, half);
+    MPI_Comm_free(&half);
+    for (int other = rank % 2; other < size; other += 2)
+        halves -= other;
+    if (halves != 0)
+        MPI_Abort(MPI_COMM_WORLD, 99);
     MPI_Barrier(MPI_COMM_WORLD);
     printf("rank %d of %d on %s: before %d, sum %d\n", rank, size, host, token, sum);
     if (is(argc, argv, "appnum")) {

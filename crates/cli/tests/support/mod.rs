@@ -7,6 +7,7 @@ pub(crate) mod convoke;
 pub(crate) mod lines;
 pub(crate) mod pty;
 pub(crate) mod redact;
+pub(crate) mod ring;
 pub(crate) mod stand;
 pub(crate) mod tap;
 pub(crate) mod watch;

@@ -1,0 +1,29 @@
+//! The program that passes a token round a ring, and what it must say.
+
+use std::path::{Path, PathBuf};
+
+use super::convoke::Ended;
+use super::stand::mpi_program;
+
+/// The ring, compiled once for all tests of one MPICH, where cargo keeps what tests make.
+pub(crate) fn ring(version: u32) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mpich{version}"));
+    std::fs::create_dir_all(&dir).unwrap();
+    mpi_program("ring", version, &dir)
+}
+
+/// Checks that every rank has met its neighbour and all others, and that each host is used.
+pub(crate) fn check_ring(ended: &Ended, size: u32, hosts: &[&str]) {
+    let sum = size * (size - 1) / 2;
+    let mut lines = ended.text().lines().map(str::to_owned).collect::<Vec<_>>();
+    for rank in 0..size {
+        let before = (rank + size - 1) % size;
+        let (start, end) =
+            (format!("rank {rank} of {size} on "), format!(": before {before}, sum {sum}"));
+        let found = lines.iter().position(|line| line.starts_with(&start) && line.ends_with(&end));
+        let line = lines.remove(found.unwrap_or_else(|| panic!("no rank {rank}: {ended:?}")));
+        let host = line[start.len()..].split(':').next().unwrap();
+        assert!(hosts.contains(&host), "{line}");
+    }
+    assert!(lines.is_empty(), "{lines:?}");
+}

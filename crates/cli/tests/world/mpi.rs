@@ -1,0 +1,110 @@
+//! MPI libraries as users have them, unmodified, on 1, 2 and 16 hosts with two ranks each.
+//!
+//! MPICH 4.0.2 of Debian runs on one host: over TCP its UCX often hangs in `MPI_Finalize`, whatever
+//! launches it (pmodels/mpich#6596).
+
+use std::path::{Path, PathBuf};
+
+use crate::World;
+use crate::support::convoke::{Convoke, Ended};
+use crate::support::ring::{check_ring, ring};
+use crate::support::stand::profile_directory;
+
+/// The most hosts.
+const HOSTS: usize = 16;
+
+#[test]
+fn mpich_5_runs_on_any_number_of_hosts() {
+    let world = World::up(HOSTS);
+    for hosts in [1, 2, HOSTS] {
+        runs(&world, hosts, on(&world, hosts, "mpich5").arg(ring(5)));
+    }
+}
+
+#[test]
+fn mpich_4_runs_on_one_host() {
+    let world = World::up(1);
+    runs(&world, 1, on(&world, 1, "mpich4").arg(ring(4)));
+}
+
+#[test]
+fn intel_mpi_runs_on_any_number_of_hosts() {
+    let world = World::up(HOSTS);
+    for hosts in [1, 2, HOSTS] {
+        // What MPICH has compiled runs with any library of its ABI.
+        runs(&world, hosts, on_intel(&world, hosts, "intel").arg(ring(5)));
+    }
+    let benchmark = on_intel(&world, 2, "intel-imb").arg(impi().join("bin/IMB-MPI1"));
+    let ended = world.end(benchmark.words("-npmin 4 -iter 3 -msglog 3 allreduce"));
+    assert!(ended.with_status(0).text().contains("# All processes entering MPI_Finalize"));
+}
+
+#[test]
+fn an_abort_and_a_death_under_intel_mpi_end_the_job_and_are_told() {
+    let world = World::up(2);
+    let run = |test| on_intel(&world, 2, test).arg(ring(5));
+    let aborted = world.end(run("intel-abort").words("abort 7 3")).with_status(7);
+    assert!(aborted.stderr.contains("task 3 on n1 aborted with code 7"), "{}", aborted.stderr);
+    let died = world.end(run("intel-crash").words("crash 2"));
+    assert!(died.stderr.contains("task 2 on n1"), "{}", died.stderr);
+    let left = world.end(run("intel-leave").words("leave 1")).with_status(250);
+    assert!(left.stderr.contains("task 1 on n0"), "{}", left.stderr);
+}
+
+#[test]
+fn mpi4py_runs_over_mpich_5_on_any_number_of_hosts() {
+    let world = World::up(HOSTS);
+    let library = target().join("mpich5/lib/libmpi.so.12");
+    for hosts in [1, 2, HOSTS] {
+        let run = on(&world, hosts, "mpi4py-mpich5");
+        let run = run.words("--env").arg(format!("MPI4PY_LIBMPI={}", library.display()));
+        let ended = runs(&world, hosts, python(run));
+        assert!(ended.stderr.starts_with("MPICH Version:      5."), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn mpi4py_runs_over_intel_mpi_on_any_number_of_hosts() {
+    let world = World::up(HOSTS);
+    for hosts in [1, 2, HOSTS] {
+        let ended = runs(&world, hosts, python(on_intel(&world, hosts, "mpi4py-intel")));
+        assert!(ended.stderr.starts_with("Intel(R) MPI Library"), "{}", ended.stderr);
+    }
+    world.end(python(on_intel(&world, 2, "mpi4py-abort")).arg("abort")).with_status(7);
+}
+
+/// Runs the ring with two ranks on each of the first hosts.
+#[track_caller]
+fn runs(world: &World, hosts: usize, run: Convoke) -> Ended {
+    let ended = world.end(run).with_status(0);
+    let names: Vec<String> = (0..hosts).map(|host| format!("n{host}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    check_ring(&ended, u32::try_from(2 * hosts).unwrap(), &names);
+    ended
+}
+
+fn on(world: &World, hosts: usize, test: &str) -> Convoke {
+    world.convoke(test).args(["--hosts", &format!("n[0-{}]:2", hosts - 1)])
+}
+
+/// With Intel's library, over TCP between hosts.
+fn on_intel(world: &World, hosts: usize, test: &str) -> Convoke {
+    let lib = format!("LD_LIBRARY_PATH={}", impi().join("lib").display());
+    on(world, hosts, test).args(["--env", &lib, "--env", "FI_PROVIDER=tcp"])
+}
+
+fn python(run: Convoke) -> Convoke {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/ring.py");
+    run.arg(impi().join("bin/python")).arg(script)
+}
+
+/// Where `cargo xtask setup` puts Intel MPI and mpi4py.
+fn impi() -> PathBuf {
+    let impi = target().join("impi");
+    assert!(impi.exists(), "no Intel MPI in `{}`: run `cargo xtask setup`", impi.display());
+    impi
+}
+
+fn target() -> PathBuf {
+    profile_directory().parent().map(Path::to_owned).unwrap_or_default()
+}
