@@ -13,7 +13,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 use wire::{App, JobFault, JobSpec};
 
-use crate::{convert, interpreter};
+use crate::{convert, exec_room, interpreter};
 
 /// Where programs are looked for when the job has no `PATH`.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -49,6 +49,12 @@ impl Command {
             agent,
             app,
             errno: error.errno.raw_os_error(),
+            words: error.to_string(),
+        })?;
+        exec_room::check(argv, &env).map_err(|error| JobFault::Program {
+            agent,
+            app,
+            errno: Errno::TOOBIG.raw_os_error(),
             words: error.to_string(),
         })?;
         Ok(Command {

@@ -26,6 +26,7 @@ mod start_plan;
 
 mod command;
 mod elf;
+mod exec_room;
 mod interpreter;
 mod strays;
 mod task;

@@ -158,6 +158,31 @@ mod plain_programs {
     }
 
     #[test]
+    fn an_environment_of_any_size_that_a_process_can_have_reaches_the_tasks_whole() {
+        let value = "long \u{e9}=\t".repeat(10_000);
+        let run = Convoke::new("long-env").words("--launcher local --hosts a,b -n 2");
+        let run = (0..15).fold(run, |run, n| run.env(format!("LONG_{n:02}"), &value));
+        let run = run.args(["sh", "-c", "env | grep ^LONG_ | sort | cksum"]).run();
+        let lines = run.with_status(0).sorted_lines();
+        assert_eq!(lines[0], lines[1]);
+        let bytes: usize = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
+        assert_eq!(bytes, 15 * ("LONG_00=\n".len() + value.len()));
+    }
+
+    #[test]
+    fn an_environment_that_no_task_can_have_is_told_before_anything_is_launched() {
+        // What starts the agent has room for itself.
+        let shell = "env -i sh -c 'ulimit -s 1024; exec sh -c \"$1\"' {host} {cmd}";
+        let run = Convoke::new("huge-env").args(["--hosts", "a,b", "-n", "2", "--shell", shell]);
+        let run = (0..4).fold(run, |run, n| run.env(format!("LONG_{n}"), "x".repeat(100_000)));
+        let ended = run.words("sh -c").arg("echo $PMI_RANK").run();
+        let words = "arguments and environment take 4";
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(ended.stderr.contains("`LONG_0` 100008 of them"), "{}", ended.stderr);
+        assert_eq!(ended.text(), "");
+    }
+
+    #[test]
     fn a_script_may_run_an_mpi_program_of_its_own_size() {
         let run = Convoke::new("inner").words("--launcher local --hosts a:2 -n 2 --stdin none");
         let script = "test $PMI_RANK -gt 0 || $CONVOKE run --launcher local --hosts b:3 -n 3 \
