@@ -44,7 +44,7 @@ pub(crate) fn simulated(n: usize, tree: &str, calibration: Calibration) -> Measu
     let n = u32::try_from(n).map_err(|error| error.to_string())?;
     let session = Session::of(n).tree(tree).calibration(calibration);
     let report = session.try_run().map_err(|failure| failure.to_string())?;
-    let joined = report.time_of(|event| *event == Event::AllJoined);
+    let joined = report.time_of(|event| matches!(event, Event::AllJoined(_)));
     Ok(joined.ok_or("not all have joined")?.since(Time::ZERO).into())
 }
 

@@ -202,6 +202,7 @@ mod tests {
             apps: vec![],
             env: vec![],
             map: TaskMap::from_counts([tasks]).unwrap(),
+            is_movable: false,
             kvsname: "kvs_1".into(),
             universe_size: None,
             io: IoSpec { output, ..IoSpec::default() },

@@ -314,6 +314,7 @@ mod tests {
             apps: vec![App { first_rank: RANK, argv, env: vec![], dir }],
             env: vec![],
             map: TaskMap::from_counts([1]).unwrap(),
+            is_movable: false,
             kvsname: "kvs_1".into(),
             universe_size: None,
             io: IoSpec::default(),

@@ -166,7 +166,7 @@ pub(crate) struct RunArgs {
     pub(crate) exclude: Option<String>,
 
     /// File that says where each rank goes, one a line: `rank 0=host slot=1`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["ppn", "map_by"], help_heading = "Hosts")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ppn", "map_by", "on_missing", "spares"], help_heading = "Hosts")]
     pub(crate) rankfile: Option<PathBuf>,
 
     /// Tasks on each host, whatever its slots
@@ -180,6 +180,18 @@ pub(crate) struct RunArgs {
     /// Fill hosts that are full again, up to their max_slots
     #[arg(long, help_heading = "Hosts")]
     pub(crate) oversubscribe: bool,
+
+    /// What to do when nodes do not come up: end, or run the job on the others
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "abort", help_heading = "Hosts")]
+    pub(crate) on_missing: OnMissing,
+
+    /// With `--on-missing continue`: how many nodes there must be [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Hosts")]
+    pub(crate) min_nodes: Option<u32>,
+
+    /// How many of the last hosts are brought up only to stand in for others that do not come up
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Hosts")]
+    pub(crate) spares: u32,
 
     /// Print which task would run where, and start nothing
     #[arg(long, help_heading = "Hosts")]
@@ -363,6 +375,15 @@ pub(crate) enum OnFailure {
     /// They are ended
     Stop,
     /// They end by themselves
+    Continue,
+}
+
+/// What nodes that do not come up mean for the others.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum OnMissing {
+    /// The job does not run
+    Abort,
+    /// It runs on them: on fewer nodes, with fewer tasks unless `-n` is given
     Continue,
 }
 

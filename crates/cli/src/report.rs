@@ -15,6 +15,10 @@ use model::{AgentId, ExitStatus, IdSet, Rank, Signal, TaskMap, fold_names};
 use observe::{agent_name, seconds};
 use wire::{AgentLoss, JobFault, LossCause, ShellFailureKind, StartCause, StartFailure};
 
+mod members;
+
+use members::{Level, level_of};
+
 /// Causes shown of one kind; a thousand nodes with a thousand different words help nobody.
 const CAUSES_MAX: usize = 20;
 
@@ -24,6 +28,8 @@ pub(crate) struct Program {
     /// What the user called each of the job's programs.
     names: Vec<String>,
     map: TaskMap,
+    /// With fewer nodes the job does not run, if it may run with fewer than were planned.
+    nodes_min: Option<u32>,
     /// What an agent's life hangs on where it was started.
     shell: &'static str,
 }
@@ -38,13 +44,19 @@ impl Program {
         Program {
             names: names.map(|name| String::from_utf8_lossy(name).into_owned()).collect(),
             map: job.map.clone(),
+            nodes_min: config.muster.nodes_min,
             shell: shell.unwrap_or("remote shell"),
         }
     }
 
     /// None: only agents are told of.
     pub(crate) fn simulated() -> Program {
-        Program { names: Vec::new(), map: TaskMap::default(), shell: "remote shell" }
+        Program {
+            names: Vec::new(),
+            map: TaskMap::default(),
+            nodes_min: None,
+            shell: "remote shell",
+        }
     }
 
     /// What the user called it.
@@ -67,9 +79,15 @@ pub(crate) fn outcome(
     program: &Program,
     is_quiet: bool,
 ) -> String {
-    let mut report = Report { names, program, text: String::new() };
-    report.start_failures(&outcome.start_failures);
-    report.losses(&outcome.losses);
+    let map = outcome.map.as_ref().unwrap_or(&program.map);
+    let mut report = Report { names, program, map, text: String::new() };
+    report.members(outcome);
+    let level = if outcome.members.is_empty() { Level::Error } else { Level::Warning };
+    report.start_failures(level, &outcome.start_failures);
+    for level in [Level::Error, Level::Warning] {
+        let losses = outcome.losses.iter().filter(|loss| level_of(loss, &outcome.members) == level);
+        report.losses(level, losses);
+    }
     report.incomplete(&outcome.incomplete);
     report.node_faults(&outcome.faults);
     if !is_quiet {
@@ -84,18 +102,20 @@ pub(crate) fn outcome(
 struct Report<'a> {
     names: &'a [String],
     program: &'a Program,
+    /// Where the tasks ran.
+    map: &'a TaskMap,
     text: String,
 }
 
 impl Report<'_> {
-    fn start_failures(&mut self, failures: &[StartFailure]) {
+    fn start_failures(&mut self, level: Level, failures: &[StartFailure]) {
         if failures.is_empty() {
             return;
         }
         let all = failures.iter().fold(IdSet::new(), |all, failure| all.union(&failure.agents));
         let (count, of) = (all.len(), self.names.len());
         let names = self.fold(&all);
-        self.line(format!("error: could not start an agent on {count} of {of} nodes: {names}"));
+        self.line(format!("{level}: could not start an agent on {count} of {of} nodes: {names}"));
         let causes = failures.iter().map(|failure| self.cause(failure)).collect();
         self.causes(causes);
         for hint in hints(failures) {
@@ -172,8 +192,8 @@ impl Report<'_> {
     }
 
     /// One line for each distinct cause: what many were lost of at once is one fault.
-    fn losses(&mut self, losses: &[AgentLoss]) {
-        let causes = losses.iter().map(|loss| self.loss(loss)).collect();
+    fn losses<'l>(&mut self, level: Level, losses: impl Iterator<Item = &'l AgentLoss>) {
+        let causes = losses.map(|loss| self.loss(loss)).collect();
         for Block { cause, .. } in self.blocks(causes) {
             let (names, count) = (self.fold(&cause.agents), cause.agents.len());
             let of = self.names.len();
@@ -188,7 +208,7 @@ impl Report<'_> {
                 (false, _) => format!(" (and {}, which they had started)", self.fold(&below)),
             };
             let text = if count == 1 { cause.full_text() } else { of_many(&cause.full_text()) };
-            self.line(format!("error: lost {who}: {text}{with}"));
+            self.line(format!("{level}: lost {who}: {text}{with}"));
             self.words(&cause.words);
         }
     }
@@ -320,7 +340,7 @@ impl Report<'_> {
     }
 
     fn nodes_of(&self, ranks: &IdSet) -> String {
-        let nodes = ranks.iter().filter_map(|rank| self.program.map.node_of(Rank(rank)));
+        let nodes = ranks.iter().filter_map(|rank| self.map.node_of(Rank(rank)));
         let agents: IdSet = nodes.map(|node| node.agent().0).collect();
         self.fold(&agents)
     }
@@ -551,7 +571,8 @@ mod tests {
 
     fn report(outcome: &Outcome) -> String {
         let map = TaskMap::from_counts([2; 8]).unwrap();
-        let program = Program { names: vec!["./ring".into()], map, shell: "remote shell" };
+        let program =
+            Program { names: vec!["./ring".into()], map, nodes_min: None, shell: "remote shell" };
         super::outcome(outcome, &names(), &program, false)
     }
 

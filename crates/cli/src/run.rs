@@ -162,15 +162,23 @@ fn show_map(args: &RunArgs, layout: &Layout) -> u8 {
         let ranks = layout.placement.map.ranks_on(NodeId(index));
         text += &format!("{}: {} tasks, ranks {ranks}\n", node.name, ranks.len());
     }
+    for spare in &layout.spares {
+        text += &format!("{}: a spare\n", spare.name);
+    }
     print(&text)
 }
 
 fn refuse(error: &SetupError) -> u8 {
     let hint = match error {
         SetupError::Placement(error) => error.hint(),
+        SetupError::TooManySpares { .. } => Some("give more hosts, or fewer spares"),
+        SetupError::MinWithoutContinue => Some(
+            "without it the job needs all of its nodes; `--spares` brings up more than it needs",
+        ),
         SetupError::TooManyHere { .. } => Some("give fewer hosts, or reach them with ssh"),
         SetupError::NoStreams => Some("drop `--link`, or start agents with ssh or `--shell`"),
         SetupError::Alloc(_)
+        | SetupError::MinTooLarge { .. }
         | SetupError::NoSuchTask { .. }
         | SetupError::NoTasks { .. }
         | SetupError::OtherRanks { .. }

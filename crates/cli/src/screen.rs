@@ -64,7 +64,7 @@ impl Screen {
                 format!("{} reaches no address here: its link runs over its shell", name(agent))
             }
             Event::AgentsJoined(ids) => format!("agents {ids} joined"),
-            Event::AllJoined => "all joined".to_owned(),
+            Event::AllJoined(members) => format!("the job runs on agents {members}"),
             Event::Launched(_) => "tasks are launched".to_owned(),
             Event::FenceReleased { fence, .. } => format!("fence {fence} released"),
             Event::Stopping(_) => "the job is being ended".to_owned(),

@@ -13,10 +13,10 @@ use bootstrap::CommandError;
 use bytes::Bytes;
 use engine::HeadConfig;
 use model::rankfile::RankFile;
-use model::{JobId, Placement, PlacementError, Rank, Request, Tree};
+use model::{JobId, Muster, Node, Placement, PlacementError, Rank, Request, Slots, Tree};
 use wire::{App, IoSpec, JobSpec, SessionSpec};
 
-use crate::args::{AppArgs, LauncherName, LinkName, OnFailure, RunArgs, StdinTo};
+use crate::args::{AppArgs, LauncherName, LinkName, OnFailure, OnMissing, RunArgs, StdinTo};
 use crate::environment::{self, EnvError};
 use crate::memory::{self, Shortage};
 use crate::output_file::OutputError;
@@ -41,6 +41,12 @@ pub(crate) enum SetupError {
     Alloc(AllocError),
     #[error(transparent)]
     Placement(PlacementError),
+    #[error("`--spares {spares}`: there {} only {hosts} host{}", be(*.hosts), plural(*.hosts))]
+    TooManySpares { spares: u32, hosts: u32 },
+    #[error("`--min-nodes` has no meaning without `--on-missing continue`")]
+    MinWithoutContinue,
+    #[error("`--min-nodes {min}`: the job runs on only {nodes} node{}", plural(*.nodes))]
+    MinTooLarge { min: u32, nodes: u32 },
     #[error("`--stdin {rank}`: there {} only {tasks} task{}", be(*.tasks), plural(*.tasks))]
     NoSuchTask { rank: u32, tasks: u32 },
     #[error("rank file `{}` places {in_file} task{}, and {tasks} are asked for", path.display(), plural(*.in_file))]
@@ -81,7 +87,11 @@ pub(crate) enum SetupError {
 /// Where everything would run: the nodes that are used, and what to tell of the host file.
 pub(crate) struct Layout {
     pub(crate) placement: Placement,
+    /// Nodes without tasks, for whom of the others does not come up.
+    pub(crate) spares: Vec<Node>,
     pub(crate) warnings: Vec<String>,
+    nodes_min: Option<u32>,
+    request: Request,
     universe_size: Option<u32>,
 }
 
@@ -90,14 +100,18 @@ impl Layout {
     pub(crate) fn of(args: &RunArgs) -> Result<Layout, SetupError> {
         let ranks = args.rankfile.as_deref().map(alloc::rank_file).transpose();
         let ranks = ranks.map_err(SetupError::Alloc)?;
-        let allocation = allocation(args, ranks.as_ref()).map_err(SetupError::Alloc)?;
+        let mut allocation = allocation(args, ranks.as_ref()).map_err(SetupError::Alloc)?;
+        let spares = take_spares(args.spares, &mut allocation.nodes)?;
+        let request = request(args)?;
         let placement = match (&args.rankfile, &ranks) {
-            (Some(path), Some(ranks)) => by_rank_file(args, path, ranks, &allocation)?,
-            (_, _) => allocation.place(&request(args)?).map_err(SetupError::Placement)?,
+            (Some(path), Some(ranks)) => by_rank_file(&request, path, ranks, &allocation)?,
+            (_, _) => allocation.place(&request).map_err(SetupError::Placement)?,
         };
+        let nodes_min = nodes_min(args, count(&placement.nodes))?;
         let slots = allocation.nodes.iter().map(|node| node.slots);
         let universe_size = slots.sum::<Option<u32>>();
-        Ok(Layout { placement, warnings: allocation.warnings, universe_size })
+        let warnings = allocation.warnings;
+        Ok(Layout { placement, spares, warnings, nodes_min, request, universe_size })
     }
 
     /// The first rank of each of the job's programs.
@@ -113,8 +127,45 @@ impl Layout {
 
     /// The host names of the nodes, in order.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.placement.nodes.iter().map(|node| node.name.clone()).collect()
+        self.nodes().map(|node| node.name.clone()).collect()
     }
+
+    fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.placement.nodes.iter().chain(&self.spares)
+    }
+
+    /// Which of the nodes the job needs.
+    fn muster(&self) -> Muster {
+        Muster {
+            slots: self.nodes().map(Slots::from).collect(),
+            spares: count(&self.spares),
+            nodes_min: self.nodes_min,
+            request: self.request,
+        }
+    }
+}
+
+/// Takes the last hosts from the others, one of which must be left.
+fn take_spares(spares: u32, nodes: &mut Vec<Node>) -> Result<Vec<Node>, SetupError> {
+    let hosts = count(nodes);
+    let left = hosts.checked_sub(spares).filter(|&left| left > 0 || spares == 0);
+    let left = left.ok_or(SetupError::TooManySpares { spares, hosts })?;
+    Ok(nodes.split_off(usize::try_from(left).unwrap_or(usize::MAX)))
+}
+
+/// With how many nodes the job runs though others are missing, if it does.
+fn nodes_min(args: &RunArgs, nodes: u32) -> Result<Option<u32>, SetupError> {
+    match (args.on_missing, args.min_nodes) {
+        (OnMissing::Abort, None) => Ok(None),
+        (OnMissing::Abort, Some(_)) => Err(SetupError::MinWithoutContinue),
+        (OnMissing::Continue, None) => Ok(Some(1)),
+        (OnMissing::Continue, Some(min)) if min <= nodes => Ok(Some(min)),
+        (OnMissing::Continue, Some(min)) => Err(SetupError::MinTooLarge { min, nodes }),
+    }
+}
+
+fn count(nodes: &[Node]) -> u32 {
+    u32::try_from(nodes.len()).unwrap_or(u32::MAX)
 }
 
 fn allocation(args: &RunArgs, ranks: Option<&RankFile>) -> Result<Allocation, AllocError> {
@@ -128,6 +179,7 @@ fn allocation(args: &RunArgs, ranks: Option<&RankFile>) -> Result<Allocation, Al
     }
 }
 
+/// What the user asks of the placement.
 fn request(args: &RunArgs) -> Result<Request, SetupError> {
     Ok(Request {
         tasks: tasks(args)?,
@@ -139,16 +191,16 @@ fn request(args: &RunArgs) -> Result<Request, SetupError> {
 
 /// The file says how many tasks there are; `-n` must say the same or nothing.
 fn by_rank_file(
-    args: &RunArgs,
+    request: &Request,
     path: &Path,
     ranks: &RankFile,
     allocation: &Allocation,
 ) -> Result<Placement, SetupError> {
     let in_file = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
-    if let Some(tasks) = tasks(args)?.filter(|&tasks| tasks != in_file) {
+    if let Some(tasks) = request.tasks.filter(|&tasks| tasks != in_file) {
         return Err(SetupError::OtherRanks { path: path.into(), in_file, tasks });
     }
-    let placement = ranks.place(&allocation.nodes, args.oversubscribe);
+    let placement = ranks.place(&allocation.nodes, request.oversubscribe);
     let wrong = |source| SetupError::Alloc(AllocError::RankFile { path: path.into(), source });
     placement.map_err(wrong)
 }
@@ -178,6 +230,7 @@ pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig,
         tree: args.tree.unwrap_or(Tree::adaptive()),
         session: session(args, &names)?,
         job: job(args, layout)?,
+        muster: layout.muster(),
         names,
         join_timeout: args.join_timeout,
         children_max: u32::MAX,
@@ -260,6 +313,7 @@ fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
             .collect::<Result<_, _>>()?,
         env: environment::of_job(&ours),
         map: layout.placement.map.clone(),
+        is_movable: layout.muster().is_movable(),
         kvsname: format!("convoke-{:016x}", random()?),
         universe_size: layout.universe_size,
         io: IoSpec { stdin, output, records: args.json.is_some() },

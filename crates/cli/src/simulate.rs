@@ -88,7 +88,7 @@ pub(crate) fn check_memory(nodes: u32, tasks_per_node: u32, free: u64) -> Result
 
 /// When the last of a simulated session's agents had joined.
 pub(crate) fn joined(report: &Report) -> Option<Duration> {
-    let at = report.time_of(|event| *event == Event::AllJoined)?;
+    let at = report.time_of(|event| matches!(event, Event::AllJoined(_)))?;
     Some(at.since(Time::ZERO))
 }
 

@@ -64,6 +64,26 @@ mod command_lines {
     }
 
     #[test]
+    fn more_spares_than_hosts_that_can_be_spared_are_refused() {
+        for hosts in ["a", "a,b"] {
+            let run = Convoke::new("spares").args(["--hosts", hosts, "--spares", "2", "true"]);
+            let words = run.run().with_status(2).words();
+            assert!(words.contains("`--spares 2`: there"), "{words}");
+        }
+        let run = Convoke::new("spares-slots").words("--hosts a:2,b:2 --spares 1 -n 3 true");
+        assert_snapshot!(run.run().with_status(2).words());
+    }
+
+    #[test]
+    fn a_number_of_nodes_that_has_no_meaning_or_is_too_large_is_refused() {
+        let run = Convoke::new("min-nodes").words("--hosts a,b --min-nodes 1 true");
+        assert_snapshot!("min_nodes_without_continue", run.run().with_status(2).words());
+        let run = Convoke::new("min-nodes");
+        let run = run.words("--hosts a,b,c --spares 1 --on-missing continue --min-nodes 3 true");
+        assert_snapshot!("min_nodes_too_large", run.run().with_status(2).words());
+    }
+
+    #[test]
     fn a_rank_for_standard_input_that_does_not_exist_is_refused() {
         let run = Convoke::new("stdin-rank").words("-n 2 --stdin 2 true");
         assert_snapshot!(run.run().with_status(2).words());

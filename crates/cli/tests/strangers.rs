@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use model::{AgentId, JobId};
+use model::{AgentId, IdSet, JobId};
 use support::convoke::Running;
 use support::stand::on_hosts;
 use support::tap::{Impostor, Tap, Way};
 use support::watch::listening_ports;
-use wire::{BuildHash, Ephemeral, Handshake, Message, Preamble, Secret, SessionId};
+use wire::{BuildHash, Ephemeral, Handshake, Launch, Message, Preamble, Secret, SessionId};
 
 mod ports {
     use super::*;
@@ -189,7 +189,8 @@ mod links {
     #[test]
     fn a_member_that_gives_orders_to_its_parent_is_named() {
         let ended = impostor("orders", |mut impostor| {
-            impostor.say(&Message::Launch(JobId(0)));
+            let launch = Launch { job: JobId(0), members: IdSet::range(1, 1), map: None };
+            impostor.say(&Message::Launch(Box::new(launch)));
             impostor.listen();
         });
         assert!(ended.starts_with("error: lost node b: it broke the protocol\n"), "{ended}");

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, Tree};
+use model::{AgentId, Muster, Tree};
 use wire::{JobSpec, SessionSpec};
 
 /// A driver's number for a link; never used twice by one driver.
@@ -26,6 +26,8 @@ pub struct HeadConfig {
     pub session: SessionSpec,
     /// The job.
     pub job: JobSpec,
+    /// Which nodes it needs; movable if the job is.
+    pub muster: Muster,
     /// How long all agents may take to join. `None`: as long as some join every now and then.
     pub join_timeout: Option<Duration>,
     /// The most children in an adaptive tree, where fewer than usual are all that the head's limits

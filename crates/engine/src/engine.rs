@@ -423,7 +423,7 @@ impl Engine {
                 self.tell_children(Message::JoinDeadline);
                 self.give_up_joining();
             }
-            Message::Launch(job) => self.launch(job),
+            Message::Launch(launch) => self.launch(*launch),
             Message::Release { job: _, fence, payload } => self.on_release(fence, payload),
             Message::GroupRelease { group, payload, .. } => self.on_group_release(&group, payload),
             Message::GroupAwaited(_, group) => self.on_group_awaited(&group),
@@ -645,7 +645,7 @@ impl Engine {
         let node = self.id.node();
         let children = self.children.values().filter(|child| !child.is_gone());
         let job = Job::new(Arc::clone(&spec), node, children.map(|child| child.agent));
-        if job.has_tasks() {
+        if job.has_tasks() || node.is_some() && spec.is_movable {
             let (host, apps) = (self.own_name.clone(), job.apps());
             self.effects.push_back(Effect::Prepare { job: spec, host, apps });
         } else if !self.is_head() {

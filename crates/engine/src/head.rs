@@ -1,26 +1,29 @@
 //! The head's government: who counts as a member, when the job starts, when it ends, with what
 //! status.
 //!
-//! Nothing is launched before every agent has joined and found the program: a node that can't take
-//! part must not cost a run that has had effects elsewhere. This takes one message up and one down
-//! the tree, which overlap with nothing but are small against one remote shell.
+//! Nothing is launched before every agent that is needed has joined and found the program
+//! (`roll_call.rs`): a node that can't take part must not cost a run that has had effects elsewhere. This
+//! takes one message up and one down the tree, which overlap with nothing but are small against one
+//! remote shell.
 //!
-//! Every node ends as joined or as failed with a cause. The first failure condemns the session, but
-//! the others get a moment to be told of in the same breath.
+//! Every node ends as joined or as failed with a cause. The first failure that leaves too few condemns
+//! the session, but the others get a moment to be told of in the same breath.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, IdSet, JobId, Rank, Signal, Time};
+use model::{AgentId, IdSet, JobId, Rank, Signal, TaskMap, Time};
 use proto::Event;
 use wire::frame::DATA_BYTES_MAX;
-use wire::{AgentLoss, JobFault, JobSpec, Message, StartCause, StartFailure, Stream};
+use wire::{AgentLoss, JobFault, JobSpec, Launch, Message, StartCause, StartFailure, Stream};
 
 use crate::child;
 use crate::engine::Orders;
 use crate::job::INPUT_BYTES;
+use crate::roll_call::RollCall;
 use crate::{Effect, HeadConfig, Outcome, exit_code};
 
 /// What the head knows and has decided.
@@ -29,11 +32,13 @@ pub(crate) struct Head {
     /// What members sent up to their parent, which is this.
     pub(crate) inbox: VecDeque<Message>,
     pub(crate) outcome: Outcome,
+    roll: RollCall,
+    /// Whom the job runs on, once it is launched.
     members: IdSet,
-    joined: IdSet,
-    failed: IdSet,
     state: State,
     job: JobId,
+    /// How many tasks the job has as it was planned.
+    tasks: u32,
     stdin: Option<Rank>,
     stop_on_failure: bool,
     grace: Duration,
@@ -86,6 +91,7 @@ const KILLED: Duration = Duration::from_secs(3);
 
 impl Head {
     pub(crate) fn new(now: Time, n: u32, config: &HeadConfig) -> Head {
+        assert_eq!(config.job.is_movable, config.muster.is_movable(), "who looks a program up");
         // A start that fails or is silent is given up by its parent first, which names the cause.
         let start_timeout = Duration::from_millis(u64::from(config.session.start_timeout_ms));
         let patience =
@@ -97,11 +103,11 @@ impl Head {
         Head {
             inbox: VecDeque::new(),
             outcome: Outcome::default(),
-            members: if n == 0 { IdSet::default() } else { IdSet::range(1, n) },
-            joined: IdSet::default(),
-            failed: IdSet::default(),
+            roll: RollCall::new(now, n, config.muster.clone()),
+            members: IdSet::new(),
             state: State::Joining { deadline, told: false, condemned_at: None },
             job: config.job.job,
+            tasks: config.job.map.len(),
             stdin: config.job.io.stdin,
             stop_on_failure: config.job.stop_on_failure,
             grace: grace(&config.job),
@@ -118,7 +124,7 @@ impl Head {
     pub(crate) fn timeout(&self) -> Option<Time> {
         let state = match &self.state {
             State::Joining { deadline, condemned_at, .. } => {
-                Some(condemned_at.map_or(*deadline, |at| at.min(*deadline)))
+                [Some(*deadline), *condemned_at, self.roll.timeout()].into_iter().flatten().min()
             }
             State::Stopping { until } => Some(*until),
             State::Running | State::Leaving => None,
@@ -185,7 +191,7 @@ impl Head {
     }
 
     fn on_joined(&mut self, ids: &IdSet, orders: &mut Orders) {
-        self.joined = self.joined.union(ids);
+        self.roll.on_joined(orders.now, ids);
         orders.events.push_back(Event::AgentsJoined(ids.clone()));
         if let (State::Joining { deadline, .. }, JoinLimit::Progress(patience)) =
             (&mut self.state, self.join)
@@ -196,60 +202,86 @@ impl Head {
     }
 
     fn on_start_failed(&mut self, failure: StartFailure, orders: &mut Orders) {
-        self.failed = self.failed.union(&failure.agents);
+        self.roll.on_missing(&failure.agents);
         orders.events.push_back(Event::StartFailed(failure.clone()));
         self.outcome.start_failures.push(failure);
-        self.decide(exit_code::NOT_STARTED);
-        self.condemn(orders.now);
+        self.check_hope(exit_code::NOT_STARTED, orders.now);
     }
 
     fn on_lost(&mut self, loss: AgentLoss, orders: &mut Orders) {
-        self.failed = self.failed.union(&loss.agents);
+        self.roll.on_missing(&loss.agents);
         orders.events.push_back(Event::AgentLost(loss.clone()));
-        if !matches!(self.state, State::Joining { .. }) {
-            self.outcome.incomplete = self.outcome.incomplete.union(&loss.agents);
-        }
+        let hit = self.members_of(&loss.agents);
+        self.outcome.incomplete = self.outcome.incomplete.union(&hit);
         self.outcome.losses.push(loss);
-        self.decide(exit_code::AGENT_LOST);
         match self.state {
             State::Joining { .. } => {
-                self.condemn(orders.now);
+                self.check_hope(exit_code::AGENT_LOST, orders.now);
                 self.check_members(orders);
             }
-            State::Running => self.stop(self.grace, orders),
-            State::Stopping { .. } | State::Leaving => {}
+            // Who has no tasks is not needed.
+            State::Running | State::Stopping { .. } | State::Leaving if hit.is_empty() => {}
+            State::Running => {
+                self.decide(exit_code::AGENT_LOST);
+                self.stop(self.grace, orders);
+            }
+            State::Stopping { .. } | State::Leaving => self.decide(exit_code::AGENT_LOST),
         }
     }
 
-    /// A failure that ends the session; others have a moment to become known.
-    fn condemn(&mut self, now: Time) {
-        if let State::Joining { condemned_at: at @ None, .. } = &mut self.state {
-            *at = Some(now + CONDEMNED);
+    fn members_of(&self, agents: &IdSet) -> IdSet {
+        self.members.difference(&self.members.difference(agents))
+    }
+
+    /// Handles that somebody will not be there. Where that ends the session, it gives the status, and
+    /// other failures have a moment to become known.
+    fn check_hope(&mut self, code: u8, now: Time) {
+        if let State::Joining { condemned_at, .. } = &mut self.state
+            && self.roll.is_hopeless()
+        {
+            condemned_at.get_or_insert(now + CONDEMNED);
+            self.decide(code);
         }
     }
 
-    /// Launches the job once all members are there; ends the session once all have joined or failed
-    /// and some have failed.
+    /// Launches the job once those are there whom it needs; ends the session where they can't be, once
+    /// all have joined or failed.
     fn check_members(&mut self, orders: &mut Orders) {
         if !matches!(self.state, State::Joining { .. }) {
             return;
         }
-        let missing = self.members.difference(&self.joined).difference(&self.failed);
-        if !missing.is_empty() {
-            return;
-        }
-        if self.failed.is_empty() && self.outcome.faults.is_empty() {
+        if self.roll.is_hopeless() || !self.outcome.faults.is_empty() {
+            if self.roll.undecided().is_empty() {
+                self.end(orders);
+            }
+        } else if self.roll.is_complete(orders.now) {
             self.launch(orders);
-        } else {
-            self.end(orders);
         }
     }
 
     fn launch(&mut self, orders: &mut Orders) {
+        let (members, map) = match self.roll.members() {
+            Ok(members) => members,
+            Err(error) => {
+                self.outcome.shortage = Some(error);
+                self.decide(exit_code::NOT_STARTED);
+                return self.end(orders);
+            }
+        };
+        let late = self.roll.late();
+        if !late.is_empty() {
+            self.on_start_failed(not_up(late), orders);
+        }
         self.state = State::Running;
-        orders.events.push_back(Event::AllJoined);
+        self.members = members.clone();
+        self.outcome.members = members.clone();
+        self.outcome.map.clone_from(&map);
+        orders.events.push_back(Event::AllJoined(members.clone()));
         orders.events.push_back(Event::Launched(self.job));
-        orders.down.push(Message::Launch(self.job));
+        let tasks = map.as_ref().map_or(self.tasks, TaskMap::len);
+        let launch = Launch { job: self.job, members, map };
+        orders.down.push(Message::Launch(Box::new(launch)));
+        self.stdin = self.stdin.filter(|rank| rank.0 < tasks);
         if self.stdin.is_some() {
             self.input_open = true;
             orders.effects.push_back(Effect::ReadInput(INPUT_BYTES));
@@ -257,6 +289,10 @@ impl Head {
     }
 
     fn on_fault(&mut self, job: JobId, fault: JobFault, orders: &mut Orders) {
+        let is_joining = matches!(self.state, State::Joining { .. });
+        if !is_joining && node_of(&fault).is_some_and(|agent| !self.members.contains(agent.0)) {
+            return;
+        }
         orders.events.push_back(Event::JobFault(job, fault.clone()));
         let code = exit_code::of_fault(&fault);
         if matches!(fault, JobFault::Abort { .. })
@@ -436,6 +472,10 @@ impl Head {
 
     pub(crate) fn on_time(&mut self, orders: &mut Orders) {
         let now = orders.now;
+        if self.roll.timeout().is_some_and(|at| at <= now) {
+            self.roll.on_time(now);
+            self.check_members(orders);
+        }
         if self.timeout_at.is_some_and(|at| at <= now) {
             self.timeout_at = None;
             self.outcome.timed_out = true;
@@ -462,17 +502,34 @@ impl Head {
 
     /// Those of whom nobody has said anything: their parents hang too.
     fn give_up_missing(&mut self, orders: &mut Orders) {
-        let missing = self.members.difference(&self.joined).difference(&self.failed);
-        let failure = StartFailure {
-            agents: missing,
-            cause: StartCause::Deadline,
-            words: alloc::string::String::new(),
-            elapsed_ms: 0,
-            attempts: 0,
-            by: AgentId::HEAD,
-        };
-        self.on_start_failed(failure, orders);
-        self.end(orders);
+        self.on_start_failed(not_up(self.roll.undecided()), orders);
+        self.check_members(orders);
+    }
+}
+
+/// What the head says of those who are not waited for any longer.
+fn not_up(agents: IdSet) -> StartFailure {
+    StartFailure {
+        agents,
+        cause: StartCause::Deadline,
+        words: String::new(),
+        elapsed_ms: 0,
+        attempts: 0,
+        by: AgentId::HEAD,
+    }
+}
+
+/// The agent of the node that can't run the job, if that is the fault.
+fn node_of(fault: &JobFault) -> Option<AgentId> {
+    match *fault {
+        JobFault::Program { agent, .. }
+        | JobFault::Directory { agent, .. }
+        | JobFault::Output { agent, .. } => Some(agent).filter(|agent| *agent != AgentId::HEAD),
+        JobFault::Spawn { .. }
+        | JobFault::Task { .. }
+        | JobFault::Unfinalized { .. }
+        | JobFault::Abort { .. }
+        | JobFault::Pmi { .. } => None,
     }
 }
 

@@ -9,10 +9,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, Time, Usage};
+use model::{
+    AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, TaskMap, Time, Usage,
+};
 use proto::{Event, Fence, Grants, Lines};
-use wire::{JobFault, JobSpec, MarkKind, Message, Output, Stream};
+use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Output, Stream};
 
+use crate::child::Child;
 use crate::engine::{Engine, Phase};
 use crate::{Effect, PMI_FD, Spawn};
 
@@ -153,8 +156,11 @@ impl Job {
         !self.tasks.is_empty()
     }
 
-    /// The apps that have tasks on this node.
+    /// The apps that have tasks on this node, or may have them.
     pub(crate) fn apps(&self) -> Vec<u32> {
+        if self.spec.is_movable {
+            return (0..).zip(&self.spec.apps).map(|(app, _)| app).collect();
+        }
         let mut apps: Vec<u32> = self.tasks.keys().map(|&rank| self.spec.app_of(rank)).collect();
         apps.dedup();
         apps
@@ -222,18 +228,36 @@ impl Job {
 
 impl Engine {
     /// Passes the order on and obeys it; all that is sent for it counts as the launch's.
-    pub(crate) fn launch(&mut self, job: JobId) {
-        let Some(own) = self.job.as_mut().filter(|own| own.id() == job && !own.launched) else {
+    pub(crate) fn launch(&mut self, launch: Launch) {
+        let job = launch.job;
+        if self.job.as_ref().is_none_or(|own| own.id() != job || own.launched) {
             return;
-        };
-        own.launched = true;
+        }
         self.phase = Phase::Launch;
-        self.tell_children(Message::Launch(job));
+        self.tell_children(Message::Launch(Box::new(launch.clone())));
+        self.end_starts();
+        self.settle_job(launch.map);
         self.mark(self.id, MarkKind::Launched);
         if !self.is_head() {
             self.events.push_back(Event::Launched(job));
         }
         self.spawn_tasks();
+    }
+
+    /// Brings the job to what it is now that it is known who is there.
+    fn settle_job(&mut self, map: Option<TaskMap>) {
+        let Some(job) = &mut self.job else { return };
+        if let Some(map) = map {
+            let spec = Arc::new(JobSpec { map, ..(*job.spec).clone() });
+            let children = self.children.values().filter(|child| !child.is_gone());
+            *job = Job::new(spec, self.id.node(), children.map(|child| child.agent));
+        }
+        job.launched = true;
+        let is_gone = |agent: &AgentId| self.children.get(agent).is_none_or(Child::is_gone);
+        let gone: Vec<AgentId> = job.children.iter().copied().filter(is_gone).collect();
+        for agent in gone {
+            self.on_child_done(agent, StatusRuns::default());
+        }
     }
 
     /// Creates the next tasks.

@@ -13,6 +13,7 @@ mod input;
 mod engine;
 mod head;
 mod outcome;
+mod roll_call;
 
 mod children;
 mod ending;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use model::{IdSet, Signal, StatusRuns};
+use model::{IdSet, PlacementError, Signal, StatusRuns, TaskMap};
 use wire::{AgentLoss, JobFault, StartFailure, Stats, TaskRecord};
 
 /// How a session ended, as the head saw it.
@@ -10,6 +10,13 @@ use wire::{AgentLoss, JobFault, StartFailure, Stats, TaskRecord};
 pub struct Outcome {
     /// The exit status by the documented rule, see [`crate::exit_code`].
     pub code: u8,
+    /// The agents that the job ran on; none if it was not launched. What happened to others is told, and
+    /// has not changed the status.
+    pub members: IdSet,
+    /// Which task ran where, if not as was planned, since somebody was missing.
+    pub map: Option<TaskMap>,
+    /// Why the job could not be placed on those who were there.
+    pub shortage: Option<PlacementError>,
     /// Agents that did not join.
     pub start_failures: Vec<StartFailure>,
     /// Agents that were lost.

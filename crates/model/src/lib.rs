@@ -15,6 +15,7 @@ mod host_name;
 pub mod hostfile;
 mod tokens;
 
+mod muster;
 mod placement;
 mod rank_group;
 pub mod rankfile;
@@ -34,7 +35,8 @@ pub use host_list::{
 pub use host_name::HostName;
 pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
-pub use placement::{Order, Placement, PlacementError, Request, place};
+pub use muster::Muster;
+pub use placement::{Order, Placement, PlacementError, Request, Slots, place};
 pub use rank_group::RankGroup;
 pub use route::{Route, RouteError};
 pub use status::{ExitStatus, Signal, SignalError};

@@ -21,7 +21,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::task_map::TASKS_MAX;
+use crate::task_map::{TASKS_MAX, stretches};
 use crate::{Node, NodeId, TaskMap, TaskMapError, TaskRun};
 
 /// The nodes of a job and the tasks on them.
@@ -31,6 +31,15 @@ pub struct Placement {
     pub nodes: Vec<Node>,
     /// Their tasks.
     pub map: TaskMap,
+}
+
+/// The room for tasks on a node.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Slots {
+    /// How many, where something says it.
+    pub given: Option<u32>,
+    /// The most tasks that it takes when it is oversubscribed; at least its slots.
+    pub max: Option<u32>,
 }
 
 /// What is asked of a placement.
@@ -89,15 +98,29 @@ impl Placement {
     /// # Errors
     /// See [`PlacementError`].
     pub fn of(nodes: &[Node], request: &Request) -> Result<Placement, PlacementError> {
-        let map = place(nodes, request)?;
+        let slots: Vec<Slots> = nodes.iter().map(Slots::from).collect();
+        let map = place(&slots, request)?;
         let used = nodes.iter().zip(0..map.node_count());
         Ok(Placement { nodes: used.map(|(node, _)| node.clone()).collect(), map })
     }
 }
 
+impl Slots {
+    /// So many slots.
+    pub fn of(slots: u32) -> Slots {
+        Slots { given: Some(slots), max: None }
+    }
+}
+
+impl From<&Node> for Slots {
+    fn from(node: &Node) -> Slots {
+        Slots { given: node.slots, max: node.slots_max }
+    }
+}
+
 impl Request {
     /// How many tasks there are, when each node takes so many before it is full.
-    fn count(&self, nodes: &[Node], room: &[u32]) -> Result<u32, PlacementError> {
+    fn count(&self, nodes: &[Slots], room: &[u32]) -> Result<u32, PlacementError> {
         let slots: u64 = room.iter().copied().map(u64::from).sum();
         let Some(tasks) = self.tasks else {
             return u32::try_from(slots).map_err(|_| PlacementError::TooLarge(slots));
@@ -112,8 +135,8 @@ impl Request {
     }
 
     /// How many tasks `node` takes however often it is filled.
-    fn limit(&self, node: &Node) -> Option<u32> {
-        node.slots_max.filter(|_| self.per_node.is_none())
+    fn limit(&self, node: &Slots) -> Option<u32> {
+        node.max.filter(|_| self.per_node.is_none())
     }
 }
 
@@ -136,7 +159,7 @@ impl PlacementError {
 ///
 /// # Errors
 /// See [`PlacementError`].
-pub fn place(nodes: &[Node], request: &Request) -> Result<TaskMap, PlacementError> {
+pub fn place(nodes: &[Slots], request: &Request) -> Result<TaskMap, PlacementError> {
     let mut room = room(nodes, request)?;
     let tasks = request.count(nodes, &room)?;
     let mut map = TaskMap::new();
@@ -160,7 +183,7 @@ pub fn place(nodes: &[Node], request: &Request) -> Result<TaskMap, PlacementErro
 }
 
 /// How many tasks each node takes before it is full.
-fn room(nodes: &[Node], request: &Request) -> Result<Vec<u32>, PlacementError> {
+fn room(nodes: &[Slots], request: &Request) -> Result<Vec<u32>, PlacementError> {
     let Request { tasks, per_node, .. } = *request;
     if nodes.is_empty() {
         return Err(PlacementError::NoNodes);
@@ -173,8 +196,8 @@ fn room(nodes: &[Node], request: &Request) -> Result<Vec<u32>, PlacementError> {
     if let Some(per_node) = per_node {
         return Ok(nodes.iter().map(|_| per_node).collect());
     }
-    if nodes.iter().any(|node| node.slots.is_some()) {
-        return Ok(nodes.iter().map(|node| node.slots.unwrap_or(1)).collect());
+    if nodes.iter().any(|node| node.given.is_some()) {
+        return Ok(nodes.iter().map(|node| node.given.unwrap_or(1)).collect());
     }
     let count = nodes.len() as u64;
     let tasks = tasks.map_or(count, |tasks| count.max(u64::from(tasks)));
@@ -201,7 +224,7 @@ fn fill_nodes(map: &mut TaskMap, room: &[u32], mut left: u32) -> Result<u32, Tas
     loop {
         open.retain(|&(_, room)| room > level);
         let Some(next) = open.iter().map(|&(_, room)| room).min() else { return Ok(left) };
-        let stretches = stretches(&open);
+        let stretches = stretches(open.iter().map(|&(node, _)| NodeId(node)));
         let a_round = u32::try_from(open.len()).unwrap_or(u32::MAX);
         let rounds = (next - level).min(left / a_round);
         match stretches.as_slice() {
@@ -223,7 +246,7 @@ fn fill_nodes(map: &mut TaskMap, room: &[u32], mut left: u32) -> Result<u32, Tas
 /// The last round, which does not reach all nodes.
 fn fill_in_part(
     map: &mut TaskMap,
-    stretches: &[(u32, u32)],
+    stretches: &[(NodeId, u32)],
     mut left: u32,
 ) -> Result<u32, TaskMapError> {
     for (first, count) in stretches {
@@ -236,20 +259,8 @@ fn fill_in_part(
     Ok(left)
 }
 
-/// Nodes without gaps between them: the first, and how many.
-fn stretches(nodes: &[(u32, u32)]) -> Vec<(u32, u32)> {
-    let mut stretches: Vec<(u32, u32)> = Vec::new();
-    for &(node, _) in nodes {
-        match stretches.last_mut() {
-            Some((first, count)) if *first + *count == node => *count += 1,
-            Some(_) | None => stretches.push((node, 1)),
-        }
-    }
-    stretches
-}
-
-fn round(first: u32, node_count: u32, rounds: u32) -> TaskRun {
-    TaskRun { first_node: NodeId(first), node_count, tasks_per_node: 1, rounds }
+fn round(first_node: NodeId, node_count: u32, rounds: u32) -> TaskRun {
+    TaskRun { first_node, node_count, tasks_per_node: 1, rounds }
 }
 
 fn node_word(nodes: usize) -> &'static str {

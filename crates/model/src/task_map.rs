@@ -70,6 +70,27 @@ impl TaskMap {
         Ok(map)
     }
 
+    /// The same map over other nodes: in the place of node 0 the first of these, and so on.
+    ///
+    /// # Errors
+    /// [`TaskMapError::TooLarge`] where there are fewer nodes than the map has.
+    pub fn over(&self, nodes: &[NodeId]) -> Result<TaskMap, TaskMapError> {
+        let mut map = TaskMap::new();
+        for run in &self.runs {
+            let first = run.first_node.0 as usize;
+            let nodes = nodes.get(first..first + run.node_count as usize);
+            let stretches = stretches(nodes.ok_or(TaskMapError::TooLarge)?.iter().copied());
+            let whole = stretches.len() == 1;
+            for _ in 0..if whole { 1 } else { run.rounds } {
+                for &(first_node, node_count) in &stretches {
+                    let rounds = if whole { run.rounds } else { 1 };
+                    map.push(TaskRun { first_node, node_count, rounds, ..*run })?;
+                }
+            }
+        }
+        Ok(map)
+    }
+
     /// Adds the next ranks. A run that continues the last one becomes a part of it.
     pub fn push(&mut self, run: TaskRun) -> Result<(), TaskMapError> {
         if run.node_count == 0 || run.tasks_per_node == 0 || run.rounds == 0 {
@@ -141,8 +162,35 @@ impl TaskMap {
         Some(self.blocks_on(node).map(before).sum())
     }
 
-    /// The value of `PMI_process_mapping`, or `None` if it would not fit a PMI-1 value.
+    /// The nodes that have tasks.
+    pub fn nodes(&self) -> IdSet {
+        let mut nodes = IdSet::new();
+        for run in &self.runs {
+            nodes.insert_range(run.first_node.0, run.first_node.0 + (run.node_count - 1));
+        }
+        nodes
+    }
+
+    /// The value of `PMI_process_mapping`, or `None` if it would not fit a PMI-1 value. Nodes without
+    /// tasks are no nodes of the job: the others are numbered without them.
     pub fn process_mapping(&self) -> Option<String> {
+        let mut numbers = Vec::new();
+        let mut next = 0;
+        for &(start, end) in self.nodes().ranges() {
+            numbers.push((start, next));
+            next += end - start + 1;
+        }
+        let mut dense = TaskMap::new();
+        for run in &self.runs {
+            let range = numbers.partition_point(|&(start, _)| start <= run.first_node.0);
+            let (start, number) = *numbers.get(range.checked_sub(1)?)?;
+            let first_node = NodeId(number + (run.first_node.0 - start));
+            dense.push(TaskRun { first_node, ..*run }).ok()?;
+        }
+        dense.mapping_text()
+    }
+
+    fn mapping_text(&self) -> Option<String> {
         let mut text = String::from("(vector");
         for run in &self.runs {
             let TaskRun { first_node, node_count, tasks_per_node, rounds } = run;
@@ -167,6 +215,18 @@ impl TaskMap {
             (0..rounds).map(move |round| (first + round * run.tasks_a_round(), run.tasks_per_node))
         })
     }
+}
+
+/// Nodes without gaps between them: the first, and how many.
+pub(crate) fn stretches(nodes: impl IntoIterator<Item = NodeId>) -> Vec<(NodeId, u32)> {
+    let mut stretches: Vec<(NodeId, u32)> = Vec::new();
+    for node in nodes {
+        match stretches.last_mut() {
+            Some((first, count)) if first.0 + *count == node.0 => *count += 1,
+            Some(_) | None => stretches.push((node, 1)),
+        }
+    }
+    stretches
 }
 
 impl TaskRun {

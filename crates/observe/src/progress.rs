@@ -42,7 +42,7 @@ impl Progress {
         }
         let is_end = matches!(
             event,
-            Event::AllJoined | Event::Stopping(_) | Event::JobDone(_) | Event::Over
+            Event::AllJoined(_) | Event::Stopping(_) | Event::JobDone(_) | Event::Over
         );
         if is_end { self.end() } else { String::new() }
     }
@@ -101,14 +101,14 @@ mod tests {
             progress.on_time(at_ms(500)),
             "\r\x1b[Kstarting agents: 1 of 4 joined, waiting for n[1,3-4]"
         );
-        assert_eq!(progress.on_event(&Event::AllJoined), "\r\x1b[K");
+        assert_eq!(progress.on_event(&Event::AllJoined(IdSet::range(1, 2))), "\r\x1b[K");
         assert_eq!(progress.poll_timeout(), None);
     }
 
     #[test]
     fn a_start_that_is_quick_prints_nothing() {
         let mut progress = Progress::new(vec!["n1".into()], 80);
-        assert_eq!(progress.on_event(&Event::AllJoined), "");
+        assert_eq!(progress.on_event(&Event::AllJoined(IdSet::range(1, 2))), "");
     }
 
     #[test]

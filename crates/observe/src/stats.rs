@@ -49,7 +49,7 @@ fn times(timeline: &Timeline) -> [Option<Duration>; 4] {
 
 #[cfg(test)]
 mod tests {
-    use model::JobId;
+    use model::{IdSet, JobId};
     use proto::Event;
 
     use super::*;
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn the_table_has_a_line_for_each_phase() {
         let mut timeline = Timeline::default();
-        timeline.on_event(Time::from_nanos(300_000_000), &Event::AllJoined);
+        timeline.on_event(Time::from_nanos(300_000_000), &Event::AllJoined(IdSet::range(1, 2)));
         timeline.on_event(Time::from_nanos(1_300_000_000), &Event::JobDone(JobId(0)));
         timeline.on_event(Time::from_nanos(1_310_000_000), &Event::Over);
         let stats = Stats {

@@ -32,7 +32,7 @@ impl Timeline {
         self.last = self.last.max(now);
         match event {
             Event::AgentsJoined(ids) => self.joined.push((now, ids.clone())),
-            Event::AllJoined => self.all_joined = Some(now),
+            Event::AllJoined(_) => self.all_joined = Some(now),
             Event::Stopping(_) => self.stopping = self.stopping.or(Some(now)),
             Event::JobDone(_) => self.job_done = Some(now),
             Event::Over => self.over = Some(now),

@@ -31,8 +31,8 @@ pub enum Event {
     AgentsJoined(IdSet),
     /// Agents will not join.
     StartFailed(StartFailure),
-    /// Head: every member has joined.
-    AllJoined,
+    /// Head: these are the members of the job, and all of them have joined.
+    AllJoined(IdSet),
     /// The job's tasks were told to start.
     Launched(JobId),
     /// A task was created.

@@ -38,6 +38,12 @@ impl Checker {
         Checker { n_tasks, reference: Reference::new(n, n_tasks), ..Checker::default() }
     }
 
+    /// The job has so many tasks, now that it is known who is there.
+    pub(crate) fn set_tasks(&mut self, n_tasks: u32) {
+        self.n_tasks = n_tasks;
+        self.reference.set_tasks(n_tasks);
+    }
+
     /// Takes what the reference says about something.
     pub(crate) fn refer(&mut self, wrong: impl FnOnce(&mut Reference) -> Option<String>) {
         if let Some(words) = wrong(&mut self.reference) {

@@ -42,6 +42,7 @@ impl Session {
         let shape = &mut stream(1);
         let n = u32::try_from(shape.between(1, 40)).unwrap_or(1);
         let session = Session::of(n).seed(seed).tree(shape.pick::<&str>(&TREES));
+        let session = with_missing(session, &mut stream(11), n);
         let session = with_tasks(session, &mut stream(2), n);
         let session = with_programs(session, &mut stream(12));
         let session = with_parameters(session, &mut stream(9));
@@ -56,13 +57,26 @@ impl Session {
     }
 }
 
+/// Spares, and who may be missing.
+fn with_missing(session: Session, random: &mut Random, n: u32) -> Session {
+    let spares = if random.once_in(3) { random_number(random, 0, (n - 1).min(4)) } else { 0 };
+    let session = session.spares(spares);
+    let session = if random.once_in(3) { session.fixed() } else { session };
+    if random.once_in(3) {
+        let nodes_min = random_number(random, 1, session.planned());
+        session.on_missing_continue(nodes_min)
+    } else {
+        session
+    }
+}
+
 /// How many tasks there are, what they do, and what they read.
 fn with_tasks(session: Session, random: &mut Random, n: u32) -> Session {
     let session = if random.once_in(4) {
         let mut counts: Vec<u32> = (0..n).map(|_| random_number(random, 0, 3)).collect();
         // Tasks are created some at a time.
         let crowd = if random.once_in(4) { 30 } else { 1 };
-        counts[position(random_number(random, 0, n - 1))] += crowd;
+        counts[position(random_number(random, 0, session.planned() - 1))] += crowd;
         session.tasks_on(&counts)
     } else {
         session.tasks(random_number(random, 1, 3))

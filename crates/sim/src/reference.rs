@@ -1,7 +1,7 @@
 //! A reference: what a session is, without trees, messages or time.
 //!
-//! Agents are members once their parents have welcomed them, the job is launched when all agents
-//! are members, tasks end once, and a job is done when no task runs but on agents that are lost.
+//! Agents may be members once their parents have welcomed them, the job is launched when all whom the
+//! head counts on are there, tasks run there and end once, and a job is done when no task runs but on agents that are lost.
 //! The world moves the reference by what really happens. What engines tell their observers is held
 //! against it right then.
 
@@ -11,10 +11,10 @@ use proto::Event;
 /// What really is.
 #[derive(Default)]
 pub(crate) struct Reference {
-    n: u32,
-    /// By agent: whether it has been a member.
-    members: Vec<bool>,
-    member_count: u32,
+    /// By agent: whether its parent has welcomed it.
+    welcomed: Vec<bool>,
+    /// Whom the job runs on.
+    members: IdSet,
     /// By rank.
     tasks: Vec<Option<Task>>,
     /// Agents that the head has declared lost.
@@ -37,8 +37,7 @@ impl Reference {
     /// A session of `n` agents and so many tasks.
     pub(crate) fn new(n: u32, n_tasks: u32) -> Reference {
         Reference {
-            n,
-            members: vec![false; position(n) + 1],
+            welcomed: vec![false; position(n) + 1],
             tasks: vec![None; position(n_tasks)],
             ..Reference::default()
         }
@@ -46,9 +45,12 @@ impl Reference {
 
     /// An agent's parent has welcomed it.
     pub(crate) fn welcome(&mut self, agent: AgentId) {
-        let member = &mut self.members[position(agent.0)];
-        self.member_count += u32::from(!*member);
-        *member = true;
+        self.welcomed[position(agent.0)] = true;
+    }
+
+    /// The job has so many tasks; none has been created.
+    pub(crate) fn set_tasks(&mut self, n_tasks: u32) {
+        self.tasks.resize(position(n_tasks), None);
     }
 
     /// A task is created.
@@ -56,8 +58,8 @@ impl Reference {
         if self.tasks[position(rank.0)].replace(Task { agent, ended: None }).is_some() {
             return Some(format!("rank {rank} was launched twice"));
         }
-        let missing = self.n - self.member_count;
-        (missing > 0).then(|| format!("rank {rank} was launched with {missing} agents missing"))
+        let is_member = self.members.contains(agent.0);
+        (!is_member).then(|| format!("rank {rank} was launched on {agent}, which is no member"))
     }
 
     /// A task has ended.
@@ -76,12 +78,13 @@ impl Reference {
         match event {
             Event::TaskEnded { rank, status, .. } => self.on_told_end(*rank, *status),
             Event::AgentsJoined(ids) if agent == AgentId::HEAD => {
-                let stranger = ids.iter().find(|&id| !self.members[position(id)]);
+                let stranger = self.stranger(ids);
                 stranger.map(|id| format!("agent {id} has joined without a welcome"))
             }
-            Event::AllJoined => {
+            Event::AllJoined(members) => {
                 self.is_all_joined = true;
-                (self.member_count < self.n).then(|| "not all have joined".into())
+                self.members = members.clone();
+                self.stranger(members).map(|id| format!("agent {id} has not joined"))
             }
             Event::Launched(_) if agent == AgentId::HEAD => {
                 self.is_launched = true;
@@ -108,6 +111,10 @@ impl Reference {
             | Event::JobDone(_)
             | Event::Over => None,
         }
+    }
+
+    fn stranger(&self, ids: &IdSet) -> Option<u32> {
+        ids.iter().find(|&id| !self.welcomed[position(id)])
     }
 
     fn on_told_end(&self, rank: Rank, status: ExitStatus) -> Wrong {
@@ -139,6 +146,8 @@ mod tests {
         let mut reference = Reference::new(2, 2);
         reference.welcome(AgentId(1));
         reference.welcome(AgentId(2));
+        let all = Event::AllJoined(IdSet::range(1, 2));
+        assert_eq!(reference.on_event(AgentId::HEAD, &all), None);
         reference
     }
 
@@ -148,7 +157,8 @@ mod tests {
         reference.welcome(AgentId(1));
         reference.welcome(AgentId(1));
         assert!(reference.launch(AgentId(1), Rank(0)).is_some());
-        assert!(reference.on_event(AgentId::HEAD, &Event::AllJoined).is_some());
+        let all = Event::AllJoined(IdSet::range(1, 2));
+        assert!(reference.on_event(AgentId::HEAD, &all).is_some());
         let joined = Event::AgentsJoined(IdSet::range(1, 2));
         assert!(reference.on_event(AgentId::HEAD, &joined).is_some());
     }

@@ -7,12 +7,15 @@
 
 use std::time::Duration;
 
-use model::{AgentId, ExitStatus, IdSet, Signal, Time};
+use model::{AgentId, ExitStatus, IdSet, Muster, Signal, Time};
 use proto::Event;
 use wire::JobFault;
 
 /// A session as the documents have it.
 pub(crate) struct Rulebook {
+    muster: Muster,
+    all: IdSet,
+    /// Whom the job was planned for, and when it is launched: whom it runs on.
     members: IdSet,
     joined: IdSet,
     failed: IdSet,
@@ -52,9 +55,11 @@ pub(crate) trait Truth {
 }
 
 impl Rulebook {
-    pub(crate) fn new(n: u32, timeout: Option<Duration>, grace: Duration) -> Rulebook {
+    pub(crate) fn new(muster: Muster, timeout: Option<Duration>, grace: Duration) -> Rulebook {
         Rulebook {
-            members: if n == 0 { IdSet::new() } else { IdSet::range(1, n) },
+            all: IdSet::range(1, muster.planned() + muster.spares),
+            members: IdSet::range(1, muster.planned()),
+            muster,
             joined: IdSet::new(),
             failed: IdSet::new(),
             told: IdSet::new(),
@@ -80,15 +85,17 @@ impl Rulebook {
     ) -> Option<String> {
         self.on_time(now);
         match event {
-            Event::AgentsJoined(agents) => self.on_joined(agents, truth),
+            Event::AgentsJoined(agents) => {
+                let wrong = self.on_joined(agents, truth);
+                self.must_be_placed();
+                wrong
+            }
             Event::StartFailed(failure) => {
-                self.failed = self.failed.union(&failure.agents);
-                self.decide(NOT_STARTED);
-                self.must_be_members(&failure.agents)
+                self.on_missing(&failure.agents, NOT_STARTED);
+                self.must_be_agents(&failure.agents)
             }
             Event::AgentLost(loss) => {
-                self.failed = self.failed.union(&loss.agents);
-                self.decide(AGENT_LOST);
+                self.on_missing(&loss.agents, AGENT_LOST);
                 let is_news = self.told.insert(loss.agent.0);
                 let was_linked = truth.was_linked(loss.agent);
                 let was_hurt = truth.was_hurt(loss.agent);
@@ -98,14 +105,9 @@ impl Rulebook {
                          hurt: {was_hurt}"
                     ));
                 }
-                self.must_be_members(&loss.agents)
+                self.must_be_agents(&loss.agents)
             }
-            Event::AllJoined => {
-                let is_so = self.joined == self.members && self.failed.is_empty();
-                (!is_so || self.has_fault || self.phase != Phase::Joining).then(|| {
-                    format!("all have joined? {} have, {} failed", self.joined, self.failed)
-                })
-            }
+            Event::AllJoined(members) => self.on_members(members),
             Event::Launched(_) => self.enter(Phase::Joining, Phase::Running),
             Event::Stopping(_) => {
                 // A second signal, or the end of the grace time, stops for good.
@@ -203,11 +205,62 @@ impl Rulebook {
         if !again.is_empty() || !strangers.is_empty() {
             return Some(format!("{again} joined twice, {strangers} without a welcome"));
         }
-        self.must_be_members(agents)
+        self.must_be_agents(agents)
     }
 
-    fn must_be_members(&self, agents: &IdSet) -> Option<String> {
-        let strangers = agents.difference(&self.members);
+    /// Agents will not be there: before the launch that matters if too few are left, and then if the job
+    /// runs on them.
+    fn on_missing(&mut self, agents: &IdSet, status: u8) {
+        self.failed = self.failed.union(agents);
+        let left = self.all.difference(&self.failed).len();
+        let matters = match self.phase {
+            Phase::Joining => left < u64::from(self.muster.nodes_min()),
+            Phase::Running | Phase::Stopping | Phase::Leaving => {
+                self.members.difference(agents) != self.members
+            }
+        };
+        if matters {
+            self.decide(status);
+        } else {
+            self.must_be_placed();
+        }
+    }
+
+    /// Once all have joined or failed, the job must fit on those who are there.
+    fn must_be_placed(&mut self) {
+        let there = self.joined.difference(&self.failed);
+        let are_all = self.all.difference(&self.joined).difference(&self.failed).is_empty();
+        let is_moved = !self.members.difference(&there).is_empty();
+        let is_joining = self.phase == Phase::Joining && !self.has_fault;
+        if is_joining && are_all && is_moved && self.place(&there).is_none() {
+            self.decide(NOT_STARTED);
+        }
+    }
+
+    /// Whom a job runs on that could not be launched as it was planned.
+    fn place(&self, there: &IdSet) -> Option<IdSet> {
+        let nodes = there.iter().map(|agent| agent - 1).collect();
+        let map = self.muster.place(&nodes).ok()?;
+        Some(map.nodes().iter().map(|node| node + 1).collect())
+    }
+
+    /// The head says whom the job runs on: those it was planned for if they are there, else the first
+    /// that are there, once all have joined or failed or there are as many as were planned.
+    fn on_members(&mut self, members: &IdSet) -> Option<String> {
+        let there = self.joined.difference(&self.failed);
+        let are_planned = *members == self.members && members.difference(&there).is_empty();
+        let are_all = self.all.difference(&self.joined).difference(&self.failed).is_empty();
+        let are_enough =
+            are_all || self.muster.spares > 0 && there.len() >= u64::from(self.muster.planned());
+        let is_so = are_planned || are_enough && self.place(&there).as_ref() == Some(members);
+        let is_few = there.len() < u64::from(self.muster.nodes_min());
+        let wrong = !is_so || is_few || self.has_fault || self.phase != Phase::Joining;
+        self.members.clone_from(members);
+        wrong.then(|| format!("the job runs on {members}? {there} are there"))
+    }
+
+    fn must_be_agents(&self, agents: &IdSet) -> Option<String> {
+        let strangers = agents.difference(&self.all);
         (!strangers.is_empty()).then(|| format!("agents {strangers} are none of the session"))
     }
 
@@ -330,9 +383,9 @@ mod tests {
 
     /// One that has launched the job of two agents.
     fn running(timeout: Option<Duration>) -> Rulebook {
-        let mut rulebook = Rulebook::new(2, timeout, Duration::from_secs(3));
+        let mut rulebook = Rulebook::new(Muster::strict(2), timeout, Duration::from_secs(3));
         assert_eq!(tell(&mut rulebook, Event::AgentsJoined(IdSet::range(1, 2))), None);
-        assert_eq!(tell(&mut rulebook, Event::AllJoined), None);
+        assert_eq!(tell(&mut rulebook, Event::AllJoined(IdSet::range(1, 2))), None);
         assert_eq!(tell(&mut rulebook, Event::Launched(JOB)), None);
         rulebook
     }
@@ -344,9 +397,9 @@ mod tests {
 
     #[test]
     fn a_launch_without_all_members_breaks_the_rules() {
-        let mut rulebook = Rulebook::new(2, None, Duration::ZERO);
+        let mut rulebook = Rulebook::new(Muster::strict(2), None, Duration::ZERO);
         assert_eq!(tell(&mut rulebook, Event::AgentsJoined(IdSet::range(1, 1))), None);
-        assert!(tell(&mut rulebook, Event::AllJoined).is_some());
+        assert!(tell(&mut rulebook, Event::AllJoined(IdSet::range(1, 2))).is_some());
         assert!(tell(&mut rulebook, Event::AgentsJoined(IdSet::range(1, 1))).is_some(), "twice");
         assert!(
             tell(&mut rulebook, Event::AgentsJoined(IdSet::range(2, 3))).is_some(),

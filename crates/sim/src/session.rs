@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{HOST_SILENT_MAX, HeadConfig};
-use model::{AgentId, FilePattern, IdSet, JobId, Rank, Signal, TaskMap, Tree};
+use model::{
+    AgentId, FilePattern, IdSet, JobId, Muster, Rank, Request, Signal, Slots, TaskMap, Tree,
+};
 use wire::{App, IoSpec, JobSpec, OutputSpec, SessionSpec};
 
 use crate::calibration::Calibration;
@@ -55,6 +57,10 @@ pub struct Session {
     pub(crate) tree: Tree,
     tasks: Vec<u32>,
     programs_from: Vec<Rank>,
+    spares: u32,
+    nodes_min: Option<u32>,
+    /// The job has as many tasks, whoever is missing.
+    is_fixed: bool,
     script: Script,
     scripts: BTreeMap<Rank, Script>,
     shells: BTreeMap<AgentId, Vec<ShellPlan>>,
@@ -104,6 +110,9 @@ impl Session {
             tree: Tree::Binomial,
             programs_from: Vec::new(),
             tasks: vec![1; usize::try_from(n).unwrap_or(usize::MAX)],
+            spares: 0,
+            nodes_min: None,
+            is_fixed: false,
             script: Script::new(),
             scripts: BTreeMap::new(),
             shells: BTreeMap::new(),
@@ -174,6 +183,24 @@ impl Session {
     pub fn programs_from(mut self, first_ranks: &[Rank]) -> Session {
         self.programs_from = first_ranks.to_vec();
         self
+    }
+
+    /// The last so many nodes are spares.
+    #[must_use]
+    pub fn spares(self, spares: u32) -> Session {
+        Session { spares, ..self }
+    }
+
+    /// The job runs without nodes that are missing, if so many are there.
+    #[must_use]
+    pub fn on_missing_continue(self, nodes_min: u32) -> Session {
+        Session { nodes_min: Some(nodes_min), ..self }
+    }
+
+    /// The job has as many tasks as it was planned with, whoever is missing.
+    #[must_use]
+    pub fn fixed(self) -> Session {
+        Session { is_fixed: true, ..self }
     }
 
     /// What every task does.
@@ -393,7 +420,7 @@ impl Session {
     }
 
     pub(crate) fn rulebook(&self) -> Rulebook {
-        Rulebook::new(self.n, self.timeout, self.grace)
+        Rulebook::new(self.muster(), self.timeout, self.grace)
     }
 
     /// Within which time an agent with nobody above it is gone: longer where only silence tells.
@@ -532,8 +559,14 @@ impl Session {
         self.timeout.is_some()
     }
 
+    /// How many nodes are no spares.
+    pub(crate) fn planned(&self) -> u32 {
+        self.n - self.spares
+    }
+
+    /// How many tasks the job has if nobody is missing.
     pub(crate) fn n_tasks(&self) -> u32 {
-        self.tasks.iter().sum()
+        self.task_map().len()
     }
 
     /// What every task does that has no script of its own.
@@ -543,10 +576,10 @@ impl Session {
             .unwrap_or(u32::MAX)
     }
 
-    /// The numbers of the programs that have tasks on this agent's node.
+    /// The numbers of the programs that have tasks on this agent's node, or may have them.
     pub(crate) fn programs_on(&self, agent: AgentId) -> Vec<u32> {
-        if self.programs_from.is_empty() {
-            return vec![0];
+        if self.programs_from.is_empty() || self.muster().is_movable() {
+            return (0..).zip(0..=self.programs_from.len()).map(|(program, _)| program).collect();
         }
         let node = usize::try_from(agent.0).unwrap_or(usize::MAX) - 1;
         let before: u32 = self.tasks[..node].iter().sum();
@@ -575,6 +608,7 @@ impl Session {
             tree: self.tree,
             session: self.spec.clone(),
             job: self.job(),
+            muster: self.muster(),
             join_timeout: self.join_timeout,
             children_max: self.children_max,
             timeout: self.timeout,
@@ -588,6 +622,7 @@ impl Session {
             apps: [Rank(0)].iter().chain(&self.programs_from).map(app_from).collect(),
             env: Vec::new(),
             map: self.task_map(),
+            is_movable: self.muster().is_movable(),
             kvsname: "kvs_0".into(),
             universe_size: None,
             io: self.io(),
@@ -601,8 +636,21 @@ impl Session {
         IoSpec { stdin, output: self.output.clone(), records: self.records }
     }
 
-    fn task_map(&self) -> TaskMap {
-        TaskMap::from_counts(self.tasks.iter().copied()).expect("fewer tasks than a map can hold")
+    /// A node has as many slots as it is to have tasks, one at least.
+    fn muster(&self) -> Muster {
+        Muster {
+            slots: self.tasks.iter().map(|&tasks| Slots::of(tasks.max(1))).collect(),
+            spares: self.spares,
+            nodes_min: self.nodes_min,
+            request: Request { tasks: self.is_fixed.then(|| self.n_tasks()), ..Request::default() },
+        }
+    }
+
+    /// Where the tasks run if nobody is missing.
+    pub(crate) fn task_map(&self) -> TaskMap {
+        let planned = usize::try_from(self.planned()).unwrap_or(usize::MAX);
+        let counts = self.tasks.iter().take(planned).copied();
+        TaskMap::from_counts(counts).expect("fewer tasks than a map can hold")
     }
 }
 

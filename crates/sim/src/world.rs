@@ -28,7 +28,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Engine, Input, LinkId};
-use model::{AgentId, IdSet, Rank, Time};
+use model::{AgentId, IdSet, Rank, TaskMap, Time};
+use proto::Event;
 use wire::{Message, Stream};
 
 use crate::checker::Checker;
@@ -80,7 +81,8 @@ pub(crate) struct World<'a> {
     partitions: Vec<(IdSet, Time)>,
     log: Log<'a>,
     kvsname: Rc<str>,
-    n_tasks: u32,
+    /// Where the tasks run, as far as is known who is there.
+    map: TaskMap,
     /// What tasks do that have no script of their own.
     script: Rc<[Step]>,
     /// The head's output: when its reader is free, what waits for it, which streams are closed.
@@ -214,7 +216,7 @@ impl World<'_> {
             partitions: Vec::new(),
             log,
             kvsname,
-            n_tasks: session.n_tasks(),
+            map: session.task_map(),
             script: session.script_of_all().steps(),
             reader_free_at: Time::ZERO,
             unwritten: 0,
@@ -355,6 +357,7 @@ impl World<'_> {
             self.checker.refer(|reference| reference.on_event(agent, &event));
             self.sets.on_event(id, &event);
             if id == ProcessId::HEAD {
+                self.follow_map(&event);
                 self.compare(&event);
                 self.checker.report.events.push((self.now, event));
             }
@@ -364,6 +367,15 @@ impl World<'_> {
         }
         self.processes[id.0].engine.shrink();
         self.arm(id);
+    }
+
+    /// The head has placed the tasks anew, since somebody is missing.
+    fn follow_map(&mut self, event: &Event) {
+        let outcome = self.processes[ProcessId::HEAD.0].engine.outcome();
+        if let (Event::AllJoined(_), Some(map)) = (event, &outcome.map) {
+            self.map.clone_from(map);
+            self.checker.set_tasks(map.len());
+        }
     }
 
     fn arm(&mut self, id: ProcessId) {

@@ -175,7 +175,7 @@ fn starts_that_take_longer_than_they_may_fail_and_no_rule_is_broken() {
 #[test]
 fn the_head_hears_that_all_have_joined_before_it_launches() {
     let report = Session::of(30).run();
-    let joined = report.time_of(|event| *event == Event::AllJoined);
+    let joined = report.time_of(|event| matches!(event, Event::AllJoined(_)));
     let launched = report.time_of(|event| matches!(event, Event::Launched(_)));
     assert!(joined.is_some() && joined <= launched, "{joined:?} {launched:?}");
 }

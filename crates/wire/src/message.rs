@@ -33,7 +33,7 @@ pub enum Message {
     /// Down: the join deadline has passed; report whoever is missing as failed.
     JoinDeadline,
     /// Down: every member has joined; launch the tasks.
-    Launch(JobId),
+    Launch(Box<Launch>),
     /// Up: the job can't run, or can't run on.
     JobFault(JobId, Box<JobFault>),
     /// Up: every task below has entered fence number `fence`.
@@ -136,6 +136,17 @@ pub enum Message {
     /// Down: others wait in the barrier of a group with tasks below. `GroupEnter` is due also when
     /// these end without entering.
     GroupAwaited(JobId, Box<RankGroup>),
+}
+
+/// The order to launch a job, now that it is known who is there.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The job.
+    pub job: JobId,
+    /// The agents that run its tasks. Others do without tasks, and who has not joined is not waited for.
+    pub members: IdSet,
+    /// Which task runs where, if not as the job says, since somebody is missing.
+    pub map: Option<TaskMap>,
 }
 
 /// Agents that a child is to start beyond those that it was welcomed with.
@@ -245,8 +256,10 @@ pub struct JobSpec {
     pub apps: Vec<App>,
     /// The environment of all of them, `NAME=value` each.
     pub env: Vec<Bytes>,
-    /// Which task runs where.
+    /// Which task runs where, if nobody is missing.
     pub map: TaskMap,
+    /// Whether it may run elsewhere than the map says, so that every agent must be able to run it.
+    pub is_movable: bool,
     /// The name of the job's key-value space, unique among all jobs.
     pub kvsname: String,
     /// The slots of the allocation, if the user wants them told as the universe size.

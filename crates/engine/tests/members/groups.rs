@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::{Effect, Input, LinkId};
 use model::{ExitStatus, IdSet, Rank, RankGroup, TaskMap, Tree};
-use wire::{JobSpec, Message};
+use wire::{JobSpec, Launch, Message};
 
 use crate::member::{JOB, Member, PARENT, is_abandon, job};
 
@@ -17,7 +17,8 @@ fn inner_agent() -> Member {
     agent.child_joins(2);
     agent.joined(2, IdSet::range(2, 2));
     agent.input(Input::Prepared { job: JOB, fault: None });
-    agent.message(PARENT, Message::Launch(JOB));
+    let launch = Launch { job: JOB, members: IdSet::range(1, 4), map: None };
+    agent.message(PARENT, Message::Launch(Box::new(launch)));
     agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
     agent.effects();
     agent

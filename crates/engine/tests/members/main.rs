@@ -4,6 +4,7 @@ mod adaptive;
 mod batch;
 mod groups;
 mod member;
+mod missing;
 
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use wire::{
 };
 
 use member::{
-    JOB, Member, PARENT, app, is_abandon, is_launch, is_stop, job, killed, launched_agent, outputs,
-    owned, running, session,
+    JOB, Member, PARENT, app, is_abandon, is_launch, is_stop, job, killed, launch, launched_agent,
+    outputs, owned, running, session,
 };
 
 #[test]
@@ -291,7 +292,7 @@ fn a_release_is_handed_on_in_a_turn_of_its_own_before_the_tasks_here_are_let_out
     agent.child_joins(child);
     agent.joined(child, IdSet::range(child, child));
     agent.input(Input::Prepared { job: JOB, fault: None });
-    agent.message(PARENT, Message::Launch(JOB));
+    agent.message(PARENT, launch());
     agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
     let data = Bytes::from_static(b"cmd=barrier_in\n");
     agent.input(Input::TaskPmi { job: JOB, rank: Rank(0), data });
@@ -415,7 +416,7 @@ fn a_session_whose_agents_all_say_farewell_ends_with_their_counts() {
 
 #[test]
 fn a_peer_that_breaks_the_protocol_is_lost_and_nobody_panics() {
-    for nonsense in [Message::Shutdown, Message::Launch(JOB), Message::JoinDeadline] {
+    for nonsense in [Message::Shutdown, launch(), Message::JoinDeadline] {
         let mut head = running(1, |_| {});
         head.message(LinkId(1), nonsense);
         assert!(head.effects().contains(&Effect::Close(LinkId(1))));
@@ -424,12 +425,12 @@ fn a_peer_that_breaks_the_protocol_is_lost_and_nobody_panics() {
     agent.message(PARENT, Message::Bye(Box::default()));
     assert!(matches!(agent.effects()[..], [Effect::Abandon { .. }]));
     let loss = AgentLoss {
-        agent: AgentId(9),
-        agents: IdSet::range(9, 9),
+        agent: AgentId(2),
+        agents: IdSet::range(2, 2),
         cause: LossCause::LinkClosed,
         words: String::new(),
     };
-    let mut head = running(1, |_| {});
+    let mut head = running(2, |config| config.tree = Tree::Chain);
     head.message(LinkId(1), Message::Lost(loss));
     assert_eq!(head.outcome().code, engine::exit_code::AGENT_LOST);
 }

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{AgentConfig, Effect, Engine, HeadConfig, Input, LinkId, Outcome, Start, StartId};
-use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, TaskMap, Time, Tree, Usage};
-use wire::{App, Hello, IoSpec, JobSpec, Message, SessionSpec, ShellFailureKind, Stream, Welcome};
+use model::{
+    AgentId, ExitStatus, IdSet, JobId, Muster, NodeId, Rank, Signal, TaskMap, Time, Tree, Usage,
+};
+use wire::{
+    App, Hello, IoSpec, JobSpec, Launch, Message, SessionSpec, ShellFailureKind, Stream, Welcome,
+};
 
 pub(crate) const JOB: JobId = JobId(0);
 pub(crate) const PARENT: LinkId = LinkId(1000);
@@ -25,6 +29,7 @@ impl Member {
             tree: Tree::Flat,
             session: session(),
             job: job(n, 1),
+            muster: Muster::strict(n),
             join_timeout: None,
             children_max: u32::MAX,
             timeout: None,
@@ -188,7 +193,7 @@ pub(crate) fn running(n: u32, change: impl FnOnce(&mut HeadConfig)) -> Member {
 pub(crate) fn launched_agent(tasks: u32) -> Member {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), tasks);
     agent.input(Input::Prepared { job: JOB, fault: None });
-    agent.message(PARENT, Message::Launch(JOB));
+    agent.message(PARENT, launch());
     for rank in 0..tasks {
         agent.input(Input::Spawned { job: JOB, rank: Rank(rank), result: Ok(100 + rank) });
     }
@@ -220,6 +225,7 @@ pub(crate) fn job(nodes: u32, tasks: u32) -> JobSpec {
         apps: vec![app(0, "true")],
         env: vec![],
         map,
+        is_movable: false,
         kvsname: "kvs_1".into(),
         universe_size: None,
         io: IoSpec::default(),
@@ -232,6 +238,17 @@ pub(crate) fn job(nodes: u32, tasks: u32) -> JobSpec {
 pub(crate) fn app(first_rank: u32, program: &'static str) -> App {
     let argv = vec![Bytes::from_static(program.as_bytes())];
     App { first_rank: Rank(first_rank), argv, env: vec![], dir: Bytes::from_static(b"/") }
+}
+
+/// A job with a task on each of the nodes.
+pub(crate) fn job_on_each(nodes: u32) -> JobSpec {
+    let counts = (0..nodes).map(|_| 1);
+    JobSpec { map: TaskMap::from_counts(counts).expect("a map of few"), ..job(nodes, 1) }
+}
+
+/// The order to launch the job as it was planned.
+pub(crate) fn launch() -> Message {
+    Message::Launch(Box::new(Launch { job: JOB, members: IdSet::range(1, 1), map: None }))
 }
 
 pub(crate) fn killed() -> ExitStatus {

@@ -1,7 +1,7 @@
 //! Performing what engines want.
 
 use engine::{Effect, Input, Spawn};
-use model::{AgentId, ExitStatus, JobId, Rank, Signal};
+use model::{AgentId, ExitStatus, JobId, NodeId, Rank, Signal};
 use wire::{JobFault, Stream};
 
 use super::{Happening, World};
@@ -73,10 +73,13 @@ impl World<'_> {
         let own = self.session.own_script(rank).map(Script::steps);
         let script = own.unwrap_or_else(|| self.script.clone());
         let kvsname = self.kvsname.clone();
-        let task = Task::new(rank, self.n_tasks, app, kvsname, script, spawn.stdin);
+        let task = Task::new(rank, self.map.len(), app, kvsname, script, spawn.stdin);
         self.processes[id.0].tasks.insert(rank, Box::new(task));
         let agent = self.processes[id.0].agent;
         self.checker.refer(|reference| reference.launch(agent, rank));
+        if self.map.node_of(rank).map(NodeId::agent) != Some(agent) {
+            self.checker.violate(format!("rank {rank} was launched by agent {agent}"));
+        }
         let &Cpu { spawn_us, exec_us, .. } = self.machines.cpu();
         let spawned = self.work(id, self.now, spawn_us);
         let runs = self.machines.work(self.processes[id.0].agent, spawned, exec_us);

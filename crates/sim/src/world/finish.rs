@@ -183,7 +183,7 @@ impl World<'_> {
             .map(|(&rank, _)| rank)
             .collect();
         let launched = tasks.count();
-        let n_tasks = self.session.n_tasks() as usize;
+        let n_tasks = self.map.len() as usize;
         if launched != n_tasks || !failed.is_empty() {
             let words =
                 format!("exit status 0, but {launched} of {n_tasks} ran, {failed:?} failed");
@@ -200,6 +200,7 @@ fn causes(outcome: &Outcome) -> Vec<u8> {
     let mut causes: Vec<u8> = fault.map(exit_code::of_fault).into_iter().collect();
     let others = [
         (!outcome.start_failures.is_empty(), exit_code::NOT_STARTED),
+        (outcome.shortage.is_some(), exit_code::NOT_STARTED),
         (!outcome.losses.is_empty(), exit_code::AGENT_LOST),
         (outcome.timed_out, exit_code::TIMED_OUT),
         (outcome.output_closed, exit_code::OUTPUT_CLOSED),

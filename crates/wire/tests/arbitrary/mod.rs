@@ -11,9 +11,9 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
-    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
-    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
-    Welcome, Work,
+    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, Launch, LossCause, Mark, MarkKind, Message,
+    Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream,
+    TaskRecord, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -39,7 +39,7 @@ fn start_message() -> impl Strategy<Value = Message> {
 
 fn job_message() -> impl Strategy<Value = Message> {
     prop_oneof![
-        job().prop_map(Message::Launch),
+        launch().prop_map(|launch| Message::Launch(Box::new(launch))),
         (job(), job_fault()).prop_map(|(job, fault)| Message::JobFault(job, Box::new(fault))),
         (job(), any::<u32>(), blob()).prop_map(|(job, fence, payload)| Message::Enter {
             job,
@@ -168,6 +168,14 @@ fn session_spec() -> impl Strategy<Value = SessionSpec> {
     })
 }
 
+fn launch() -> impl Strategy<Value = Launch> {
+    let map = option::of(vec(0_u32..5, 0..5));
+    (job(), id_set(), map).prop_map(|(job, members, counts)| {
+        let map = counts.map(|counts| TaskMap::from_counts(counts).unwrap());
+        Launch { job, members, map }
+    })
+}
+
 fn app() -> impl Strategy<Value = App> {
     (rank(), vec(blob(), 0..5), vec(blob(), 0..5), blob())
         .prop_map(|(first_rank, argv, env, dir)| App { first_rank, argv, env, dir })
@@ -175,12 +183,23 @@ fn app() -> impl Strategy<Value = App> {
 
 fn job_spec() -> impl Strategy<Value = JobSpec> {
     let texts = (vec(app(), 0..3), vec(blob(), 0..5), words());
-    let options = (option::of(number()), io_spec(), any::<bool>(), number());
+    let options = (option::of(number()), io_spec(), any::<[bool; 2]>(), number());
     (job(), texts, vec(0_u32..5, 0..5), options).prop_map(|(job, texts, counts, options)| {
         let (apps, env, kvsname) = texts;
-        let (universe_size, io, stop_on_failure, grace_ms) = options;
+        let (universe_size, io, [is_movable, stop_on_failure], grace_ms) = options;
         let map = TaskMap::from_counts(counts).unwrap();
-        JobSpec { job, apps, env, map, kvsname, universe_size, io, stop_on_failure, grace_ms }
+        JobSpec {
+            job,
+            apps,
+            env,
+            map,
+            is_movable,
+            kvsname,
+            universe_size,
+            io,
+            stop_on_failure,
+            grace_ms,
+        }
     })
 }
 

@@ -8,9 +8,9 @@ use model::{
     Tree, Usage,
 };
 use wire::{
-    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
-    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
-    Welcome, Work,
+    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, Launch, LossCause, Mark, MarkKind, Message,
+    Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream,
+    TaskRecord, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -24,7 +24,7 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Joined(IdSet::range(3, 300)),
         Message::StartFailed(vec![start_failure()]),
         Message::JoinDeadline,
-        Message::Launch(JOB),
+        Message::Launch(Box::new(launch())),
         Message::JobFault(JOB, Box::new(job_fault())),
         Message::Enter { job: JOB, fence: 1, payload: Bytes::from_static(b"cards below") },
         Message::Release { job: JOB, fence: 1, payload: Bytes::from_static(b"all cards") },
@@ -128,12 +128,18 @@ fn work() -> Work {
     Work { below: IdSet::range(8, 9), names: "n[08-09]".into() }
 }
 
+fn launch() -> Launch {
+    let map = TaskMap::from_counts([2, 0, 3]).unwrap();
+    Launch { job: JOB, members: IdSet::range(1, 1).union(&IdSet::range(3, 3)), map: Some(map) }
+}
+
 fn job_spec() -> JobSpec {
     JobSpec {
         job: JOB,
         apps: vec![app(0, b"./ring"), app(4, b"\xff not text\n")],
         env: vec![Bytes::from_static(b"A=b=c"), Bytes::from_static(b"EMPTY=")],
         map: TaskMap::from_counts([2, 2, 3]).unwrap(),
+        is_movable: true,
         kvsname: "kvs_1".into(),
         universe_size: Some(8),
         io: IoSpec { stdin: Some(Rank(0)), output: output_spec(), records: true },

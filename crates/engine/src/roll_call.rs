@@ -1,0 +1,99 @@
+//! Who is there: the head's roll while agents join, and when that is enough for the job.
+//!
+//! A job whose planned nodes are all there runs at once, whether its spares have joined or not. Where some
+//! are missing it runs when everybody has joined or failed. One that hangs must not hold up what a spare
+//! can do: once as many nodes are there as were planned, the others may take as long again as those
+//! took. So the wait follows from the number of nodes and from how fast they come up.
+
+use model::{IdSet, Muster, PlacementError, TaskMap, Time};
+
+/// The roll.
+#[derive(Debug)]
+pub(crate) struct RollCall {
+    muster: Muster,
+    all: IdSet,
+    /// Whom the job was planned for.
+    planned: IdSet,
+    joined: IdSet,
+    failed: IdSet,
+    began: Time,
+    /// Until when others are waited for, once as many are there as were planned.
+    spares_at: Option<Time>,
+}
+
+impl RollCall {
+    pub(crate) fn new(now: Time, n: u32, muster: Muster) -> RollCall {
+        RollCall {
+            all: IdSet::range(1, n),
+            planned: IdSet::range(1, muster.planned()),
+            muster,
+            joined: IdSet::new(),
+            failed: IdSet::new(),
+            began: now,
+            spares_at: None,
+        }
+    }
+
+    pub(crate) fn on_joined(&mut self, now: Time, agents: &IdSet) {
+        self.joined = self.joined.union(agents);
+        let is_enough = self.there().len() >= self.planned.len();
+        if self.muster.spares > 0 && is_enough && self.spares_at.is_none() {
+            self.spares_at = Some(now + now.since(self.began));
+        }
+    }
+
+    /// Handles that agents will not join, or are lost.
+    pub(crate) fn on_missing(&mut self, agents: &IdSet) {
+        self.failed = self.failed.union(agents);
+    }
+
+    /// When it may be time to go on though nothing happens.
+    pub(crate) fn timeout(&self) -> Option<Time> {
+        self.spares_at
+    }
+
+    pub(crate) fn on_time(&mut self, now: Time) {
+        self.spares_at = self.spares_at.filter(|&at| at > now);
+    }
+
+    /// Those of whom nothing is known yet.
+    pub(crate) fn undecided(&self) -> IdSet {
+        self.all.difference(&self.joined).difference(&self.failed)
+    }
+
+    /// Whether too few can still be there.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.all.difference(&self.failed).len() < u64::from(self.muster.nodes_min())
+    }
+
+    /// Whether the job can be launched, and nobody is to be waited for.
+    pub(crate) fn is_complete(&self, now: Time) -> bool {
+        let there = self.there();
+        let is_late = self.muster.spares > 0
+            && there.len() >= self.planned.len()
+            && self.spares_at.is_none_or(|at| at <= now);
+        self.planned.difference(&there).is_empty() || is_late || self.undecided().is_empty()
+    }
+
+    /// Whom the job was planned for and of whom nothing is known yet.
+    pub(crate) fn late(&self) -> IdSet {
+        self.planned.difference(&self.joined).difference(&self.failed)
+    }
+
+    /// The agents that run the job, and which task runs where, if not as it was planned.
+    pub(crate) fn members(&self) -> Result<(IdSet, Option<TaskMap>), PlacementError> {
+        let there = self.there();
+        if self.planned.difference(&there).is_empty() {
+            return Ok((self.planned.clone(), None));
+        }
+        let nodes = there.iter().map(|agent| agent - 1).collect();
+        let map = self.muster.place(&nodes)?;
+        let members = map.nodes().iter().map(|node| node + 1).collect();
+        Ok((members, Some(map)))
+    }
+
+    /// Those who have joined and were not lost.
+    pub(crate) fn there(&self) -> IdSet {
+        self.joined.difference(&self.failed)
+    }
+}
