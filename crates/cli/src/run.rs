@@ -108,7 +108,8 @@ fn run_job(args: &RunArgs, config: HeadConfig, results: Results, files: Option<O
     let document = args.json.is_some().then(|| {
         let directory = job.apps.first().map_or(&[][..], |app| &app.dir);
         let directory = &String::from_utf8_lossy(directory);
-        let (names, map, status) = (&names, &job.map, code);
+        let map = outcome.map.as_ref().unwrap_or(&job.map);
+        let (names, status) = (&names, code);
         let job =
             RecordedJob { command: &command, directory, names, map, began, status, words: &words };
         job_record(&job, &outcome, &screen.timeline)
@@ -179,6 +180,7 @@ fn refuse(error: &SetupError) -> u8 {
         SetupError::NoStreams => Some("drop `--link`, or start agents with ssh or `--shell`"),
         SetupError::Alloc(_)
         | SetupError::MinTooLarge { .. }
+        | SetupError::NotMovable(_)
         | SetupError::NoSuchTask { .. }
         | SetupError::NoTasks { .. }
         | SetupError::OtherRanks { .. }

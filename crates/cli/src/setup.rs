@@ -43,6 +43,11 @@ pub(crate) enum SetupError {
     Placement(PlacementError),
     #[error("`--spares {spares}`: there {} only {hosts} host{}", be(*.hosts), plural(*.hosts))]
     TooManySpares { spares: u32, hosts: u32 },
+    #[error(
+        "`{0}` says where each task is or what its file is called, and with `--spares` or \
+         `--on-missing continue` that is known only once it is known who is there"
+    )]
+    NotMovable(&'static str),
     #[error("`--min-nodes` has no meaning without `--on-missing continue`")]
     MinWithoutContinue,
     #[error("`--min-nodes {min}`: the job runs on only {nodes} node{}", plural(*.nodes))]
@@ -108,6 +113,7 @@ impl Layout {
             (_, _) => allocation.place(&request).map_err(SetupError::Placement)?,
         };
         let nodes_min = nodes_min(args, count(&placement.nodes))?;
+        must_stay(args, nodes_min.is_some() || !spares.is_empty())?;
         let slots = allocation.nodes.iter().map(|node| node.slots);
         let universe_size = slots.sum::<Option<u32>>();
         let warnings = allocation.warnings;
@@ -143,6 +149,18 @@ impl Layout {
             request: self.request,
         }
     }
+}
+
+/// Refuses what says where tasks are where they may come to be elsewhere.
+fn must_stay(args: &RunArgs, is_movable: bool) -> Result<(), SetupError> {
+    let fixed = [
+        (args.rankfile.is_some(), "--rankfile"),
+        (args.output.is_some(), "--output"),
+        (args.outfile_pattern.is_some(), "--outfile-pattern"),
+        (args.errfile_pattern.is_some(), "--errfile-pattern"),
+    ];
+    let given = fixed.into_iter().find(|&(is_given, _)| is_movable && is_given);
+    given.map_or(Ok(()), |(_, option)| Err(SetupError::NotMovable(option)))
 }
 
 /// Takes the last hosts from the others, one of which must be left.

@@ -84,6 +84,19 @@ mod command_lines {
     }
 
     #[test]
+    fn names_of_files_and_places_of_tasks_are_refused_where_tasks_may_move() {
+        for (option, value) in
+            [("--output", "out"), ("--outfile-pattern", "%r"), ("--errfile-pattern", "%r")]
+        {
+            for movable in [&["--spares", "1"][..], &["--on-missing", "continue"]] {
+                let run = Convoke::new("movable").args(["--hosts", "a,b", option, value]);
+                let words = run.args(movable).arg("true").run().with_status(2).words();
+                assert!(words.starts_with(&format!("error: `{option}` says where")), "{words}");
+            }
+        }
+    }
+
+    #[test]
     fn a_rank_for_standard_input_that_does_not_exist_is_refused() {
         let run = Convoke::new("stdin-rank").words("-n 2 --stdin 2 true");
         assert_snapshot!(run.run().with_status(2).words());
