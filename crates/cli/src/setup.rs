@@ -14,9 +14,9 @@ use bytes::Bytes;
 use engine::HeadConfig;
 use model::rankfile::RankFile;
 use model::{JobId, Muster, Node, Placement, PlacementError, Rank, Request, Slots, Tree};
-use wire::{App, IoSpec, JobSpec, SessionSpec};
+use wire::{App, IoSpec, JobSpec, SessionSpec, Stdin};
 
-use crate::args::{AppArgs, LauncherName, LinkName, OnFailure, OnMissing, RunArgs, StdinTo};
+use crate::args::{AppArgs, LauncherName, LinkName, OnFailure, OnMissing, RunArgs};
 use crate::environment::{self, EnvError};
 use crate::memory::{self, Shortage};
 use crate::output_file::OutputError;
@@ -319,11 +319,11 @@ fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
     let ours = std::env::vars_os().collect();
     let apps = args.apps().zip(Layout::first_ranks(args));
     let tasks = layout.placement.map.len();
-    let stdin = match args.stdin {
-        StdinTo::Nobody => None,
-        StdinTo::Task(rank) if rank < tasks => Some(Rank(rank)),
-        StdinTo::Task(rank) => return Err(SetupError::NoSuchTask { rank, tasks }),
-    };
+    if let Stdin::Task(Rank(rank)) = args.stdin
+        && rank >= tasks
+    {
+        return Err(SetupError::NoSuchTask { rank, tasks });
+    }
     Ok(JobSpec {
         job: JobId(0),
         apps: apps
@@ -334,7 +334,7 @@ fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
         is_movable: layout.muster().is_movable(),
         kvsname: format!("convoke-{:016x}", random()?),
         universe_size: layout.universe_size,
-        io: IoSpec { stdin, output, records: args.json.is_some() },
+        io: IoSpec { stdin: args.stdin, output, records: args.json.is_some() },
         stop_on_failure: args.on_failure == OnFailure::Stop,
         grace_ms: u32::try_from(args.grace.as_millis()).unwrap_or(u32::MAX),
     })

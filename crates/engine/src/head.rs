@@ -15,10 +15,12 @@ use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, IdSet, JobId, Rank, Signal, TaskMap, Time};
+use model::{AgentId, IdSet, JobId, Signal, TaskMap, Time};
 use proto::Event;
 use wire::frame::DATA_BYTES_MAX;
-use wire::{AgentLoss, JobFault, JobSpec, Launch, Message, StartCause, StartFailure, Stream};
+use wire::{
+    AgentLoss, JobFault, JobSpec, Launch, Message, StartCause, StartFailure, Stdin, Stream,
+};
 
 use crate::child;
 use crate::engine::Orders;
@@ -39,7 +41,7 @@ pub(crate) struct Head {
     job: JobId,
     /// How many tasks the job has as it was planned.
     tasks: u32,
-    stdin: Option<Rank>,
+    stdin: Stdin,
     stop_on_failure: bool,
     grace: Duration,
     join: JoinLimit,
@@ -177,7 +179,7 @@ impl Head {
             | Message::GroupAwaited(..)
             | Message::OutputCredit(_)
             | Message::Input { .. }
-            | Message::InputEnd(..)
+            | Message::InputEnd(_)
             | Message::Signal(..)
             | Message::Stop { .. }
             | Message::Shutdown
@@ -281,8 +283,12 @@ impl Head {
         let tasks = map.as_ref().map_or(self.tasks, TaskMap::len);
         let launch = Launch { job: self.job, members, map };
         orders.down.push(Message::Launch(Box::new(launch)));
-        self.stdin = self.stdin.filter(|rank| rank.0 < tasks);
-        if self.stdin.is_some() {
+        let is_read = match self.stdin {
+            Stdin::Nobody => false,
+            Stdin::Task(rank) => rank.0 < tasks,
+            Stdin::All => true,
+        };
+        if is_read {
             self.input_open = true;
             orders.effects.push_back(Effect::ReadInput(INPUT_BYTES));
         }
@@ -360,19 +366,18 @@ impl Head {
 
     /// A driver may have read more at once than a message takes.
     pub(crate) fn on_user_input(&mut self, mut data: Bytes, orders: &mut Orders) {
-        let Some(rank) = self.stdin.filter(|_| self.input_open) else { return };
-        while !data.is_empty() {
+        while self.input_open && !data.is_empty() {
             let data = data.split_to(data.len().min(DATA_BYTES_MAX));
             let offset = self.input_offset;
             self.input_offset += data.len() as u64;
-            orders.down.push(Message::Input { job: self.job, rank, offset, data });
+            orders.down.push(Message::Input { job: self.job, offset, data });
         }
     }
 
     pub(crate) fn on_user_input_end(&mut self, orders: &mut Orders) {
-        if let Some(rank) = self.stdin.filter(|_| self.input_open) {
+        if self.input_open {
             self.input_open = false;
-            orders.down.push(Message::InputEnd(self.job, rank));
+            orders.down.push(Message::InputEnd(self.job));
         }
     }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use model::{
     AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, TaskMap, Time, Usage,
 };
-use proto::{Event, Fence, Grants, Lines};
+use proto::{Event, Fence, Lines};
 use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Output, Stream};
 
 use crate::child::Child;
@@ -27,7 +27,8 @@ mod records;
 
 use exchange::Exchange;
 use groups::Groups;
-pub(crate) use input::INPUT_BYTES;
+use input::JobInput;
+pub(crate) use input::{INPUT_BYTES, Reader};
 use records::{Kept, Records};
 
 /// A job as one member knows it.
@@ -57,7 +58,7 @@ pub(crate) struct Job {
     flush_at: Option<Time>,
     /// When some task may have to be taken for a deserter.
     check_at: Option<Time>,
-    input: Grants,
+    input: JobInput,
     reported: bool,
 }
 
@@ -123,7 +124,7 @@ impl Job {
         info.process_mapping = spec.map.process_mapping();
         Job {
             tasks: ranks.iter().map(|rank| (*rank, Box::default())).collect(),
-            to_spawn: spawn_order(&ranks, spec.io.stdin),
+            to_spawn: ranks.iter().copied().collect(),
             spawning: 0,
             launched: false,
             pmi: pmi::Server::new(info),
@@ -140,7 +141,7 @@ impl Job {
             reading: true,
             flush_at: None,
             check_at: None,
-            input: Grants::new(INPUT_BYTES),
+            input: JobInput::new(),
             reported: false,
             spec,
         }
@@ -241,6 +242,7 @@ impl Engine {
         if !self.is_head() {
             self.events.push_back(Event::Launched(job));
         }
+        self.open_input();
         self.spawn_tasks();
     }
 
@@ -260,18 +262,30 @@ impl Engine {
         }
     }
 
+    /// Creates no more tasks.
+    fn create_no_more(&mut self) {
+        let Some(job) = &mut self.job else { return };
+        for rank in core::mem::take(&mut job.to_spawn) {
+            self.on_input_closed(Reader::Task(rank));
+        }
+    }
+
     /// Creates the next tasks.
     fn spawn_tasks(&mut self) {
         let Some(job) = &mut self.job else { return };
         while job.spawning < SPAWN_BATCH {
             let Some(rank) = job.to_spawn.pop_front() else { break };
             job.spawning += 1;
-            let stdin = job.spec.io.stdin == Some(rank);
+            let stdin = job.spec.io.stdin.reaches(rank);
             let (app, env) = (job.spec.app_of(rank), task_env(job, rank));
             let spawn = Spawn { job: Arc::clone(&job.spec), rank, app, env, stdin };
             self.effects.push_back(Effect::Spawn(spawn));
         }
-        if job.spawning == 0 && job.to_spawn.is_empty() && self.phase == Phase::Launch {
+        let (has_begun, has_all) = (job.to_spawn.is_empty(), job.spawning == 0);
+        if has_begun {
+            self.release_input();
+        }
+        if has_begun && has_all && self.phase == Phase::Launch {
             self.phase = Phase::Run;
             self.mark(self.id, MarkKind::Spawned);
         }
@@ -296,7 +310,8 @@ impl Engine {
                 }
             }
             Err((errno, words)) => {
-                job.to_spawn.clear();
+                self.create_no_more();
+                self.on_input_closed(Reader::Task(rank));
                 self.fault(id, JobFault::Spawn { rank, errno, words });
             }
         }
@@ -318,9 +333,7 @@ impl Engine {
         // Where a task that failed ends the job, nobody of its groups may go on without it.
         let failed = status != ExitStatus::Exited(0) || unfinalized;
         job.pmi.on_task_exit(rank, failed && job.spec.stop_on_failure);
-        if job.spec.io.stdin == Some(rank) {
-            self.up(Message::InputClosed(id));
-        }
+        self.on_input_closed(Reader::Task(rank));
         if status != ExitStatus::Exited(0) {
             self.task_fault(JobFault::Task { rank, status });
         } else if unfinalized {
@@ -367,6 +380,7 @@ impl Engine {
         if job.children.remove(&agent) {
             job.statuses.merge(&statuses);
             job.fence.on_child_end(agent);
+            self.on_input_closed(Reader::Child(agent));
             self.drain_fence();
             self.on_child_left_groups(agent);
         }
@@ -402,7 +416,8 @@ impl Engine {
         let now = self.now;
         let Some(job) = &mut self.job else { return };
         let id = job.id();
-        job.to_spawn.clear();
+        self.create_no_more();
+        let Some(job) = &mut self.job else { return };
         self.phase = Phase::End;
         if grace.is_zero() {
             job.stopping = Some(Stopping { kill_at: None });
@@ -472,14 +487,6 @@ impl Engine {
             self.task_fault(JobFault::Unfinalized { rank, status: None });
         }
     }
-}
-
-/// The order in which tasks are created: first the one that reads standard input, so that it is there
-/// when input comes.
-fn spawn_order(ranks: &[Rank], stdin: Option<Rank>) -> VecDeque<Rank> {
-    let (readers, others): (Vec<Rank>, Vec<Rank>) =
-        ranks.iter().partition(|&&rank| Some(rank) == stdin);
-    readers.into_iter().chain(others).collect()
 }
 
 /// The variables that tell a task who it is (`reference/pmi1.md` §2).

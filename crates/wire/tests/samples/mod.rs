@@ -9,8 +9,8 @@ use model::{
 };
 use wire::{
     AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, Launch, LossCause, Mark, MarkKind, Message,
-    Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream,
-    TaskRecord, Welcome, Work,
+    Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin,
+    Stream, TaskRecord, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -31,7 +31,7 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Output(output(Stream::Stdout)),
         Message::OutputCredit(1 << 20),
         input(),
-        Message::InputEnd(JOB, Rank(0)),
+        Message::InputEnd(JOB),
         Message::InputCredit(JOB, 65_536),
         Message::InputClosed(JOB),
         Message::Signal(JOB, Signal(10)),
@@ -142,7 +142,7 @@ fn job_spec() -> JobSpec {
         is_movable: true,
         kvsname: "kvs_1".into(),
         universe_size: Some(8),
-        io: IoSpec { stdin: Some(Rank(0)), output: output_spec(), records: true },
+        io: IoSpec { stdin: Stdin::Task(Rank(0)), output: output_spec(), records: true },
         stop_on_failure: true,
         grace_ms: 2_000,
     }
@@ -184,7 +184,7 @@ fn output(stream: Stream) -> Output {
 }
 
 fn input() -> Message {
-    Message::Input { job: JOB, rank: Rank(0), offset: 5, data: Bytes::from_static(b"typed\n") }
+    Message::Input { job: JOB, offset: 5, data: Bytes::from_static(b"typed\n") }
 }
 
 fn statuses() -> StatusRuns {
