@@ -39,6 +39,7 @@ const WITH_VALUE: &[&str] = &[
     "--spares",
     "--timeline",
     "--json",
+    "--forward-signals",
     "--output",
     "--outfile-pattern",
     "--errfile-pattern",

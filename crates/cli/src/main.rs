@@ -9,6 +9,7 @@ mod command_line;
 mod completions;
 mod duration;
 mod manual;
+mod signal_list;
 
 mod environment;
 mod setup;

@@ -12,6 +12,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -43,6 +44,7 @@ pub(crate) struct Head {
     tasks: u32,
     stdin: Stdin,
     stop_on_failure: bool,
+    forward_signals: Vec<Signal>,
     grace: Duration,
     join: JoinLimit,
     timeout_at: Option<Time>,
@@ -112,6 +114,7 @@ impl Head {
             tasks: config.job.map.len(),
             stdin: config.job.io.stdin,
             stop_on_failure: config.job.stop_on_failure,
+            forward_signals: config.forward_signals.clone(),
             grace: grace(&config.job),
             join,
             timeout_at: config.timeout.map(|limit| now + limit),
@@ -397,10 +400,12 @@ impl Head {
             Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => {
                 self.on_end_signal(signal, orders)
             }
-            _ if matches!(self.state, State::Running) => {
-                orders.down.push(Message::Signal(self.job, signal));
+            _ => {
+                let is_told = signal == Signal::CONT || self.forward_signals.contains(&signal);
+                if is_told && matches!(self.state, State::Running) {
+                    orders.down.push(Message::Signal(self.job, signal));
+                }
             }
-            _ => {}
         }
     }
 

@@ -617,6 +617,7 @@ impl Session {
             muster: self.muster(),
             join_timeout: self.join_timeout,
             children_max: self.children_max,
+            forward_signals: vec![Signal::USR1, Signal::USR2],
             timeout: self.timeout,
             seed: self.seed,
         }

@@ -32,6 +32,7 @@ impl Member {
             muster: Muster::strict(n),
             join_timeout: None,
             children_max: u32::MAX,
+            forward_signals: vec![Signal::USR1],
             timeout: None,
             seed: 1,
         };
