@@ -6,6 +6,7 @@
 //! failed one leaves behind is ended by the marker in its environment.
 
 mod batch;
+mod deliver;
 mod io;
 mod launch;
 mod links;
@@ -36,7 +37,7 @@ use crate::settings::Settings;
 use crate::tools::Tools;
 
 const USAGE: &str = "\
-usage: bench launch|pmi|io|memory|model|batch [--quick] [--only TEXT]
+usage: bench launch|pmi|io|memory|model|batch|deliver [--quick] [--only TEXT]
   --quick      fewer and smaller runs
   --only TEXT  only rows whose title contains TEXT; the table in bench/results stays as it is";
 
@@ -62,6 +63,7 @@ fn run() -> anyhow::Result<()> {
     let settings = Settings::parse(options)?;
     let measure: fn(&Tools, &mut Report) -> anyhow::Result<()> = match *name {
         "batch" => batch::measure,
+        "deliver" => deliver::measure,
         "launch" => launch::measure,
         "pmi" => pmi::measure,
         "io" => io::measure,

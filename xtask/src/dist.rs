@@ -9,8 +9,9 @@ use xshell::{Shell, cmd};
 use crate::{elf, paths};
 
 /// Static; and a handshake's arithmetic without asking the processor for vectors, which costs more
-/// than they win.
-const FLAGS: &str = "-C target-feature=+crt-static --cfg curve25519_dalek_backend=\"serial\"";
+/// than they win. The build's id tells its agents from another's.
+const FLAGS: &str = "-C target-feature=+crt-static -C link-arg=-Wl,--build-id=sha1 \
+                     --cfg curve25519_dalek_backend=\"serial\"";
 
 /// Builds `target/dist/convoke` and returns where it is.
 pub(crate) fn dist(sh: &Shell) -> anyhow::Result<PathBuf> {
@@ -49,7 +50,6 @@ pub(crate) fn build(sh: &Shell, package: &str, program: &str) -> anyhow::Result<
     let what = ["--release", "-p", package, "--bin", program];
     cmd!(sh, "cargo build --quiet {what...} --target {target} --target-dir {build_dir}")
         .env("RUSTFLAGS", FLAGS)
-        .env("CONVOKE_BUILD", build_name(sh))
         .quiet()
         .run()?;
     Ok(build_dir.join(target).join("release").join(program))
@@ -64,13 +64,4 @@ fn target(sh: &Shell) -> anyhow::Result<String> {
     let musl = named("musl");
     let libraries = cmd!(sh, "rustc --print target-libdir --target {musl}").quiet().read()?;
     Ok(if sh.path_exists(libraries) { musl } else { named("gnu") })
-}
-
-/// What tells this build's agents from another's: the commit, and whether the tree differs from it.
-fn build_name(sh: &Shell) -> String {
-    cmd!(sh, "git describe --always --dirty --abbrev=40")
-        .quiet()
-        .ignore_stderr()
-        .read()
-        .unwrap_or_default()
 }

@@ -9,13 +9,13 @@ use engine::{AgentConfig, Engine};
 use model::{AgentId, Time};
 use os::keeper::{AgentGroup, KeeperError, KeeperOptions, Kept, fork_keeper};
 use os::{Clock, Interest, machine, process};
-use wire::{BootError, BootPayload};
+use wire::{BootError, BootPayload, BuildHash};
 
 use crate::driver::{Driver, End, Parts, Side};
 use crate::error_chain::error_chain;
 use crate::exit;
 use crate::helpers::children_max;
-use crate::identity::{BUILD, Identity};
+use crate::identity::{Identity, own_build};
 use crate::parent::{Approach, use_shell_address};
 use crate::reactor::{Chunk, Reactor, Watched};
 use crate::signals::Signals;
@@ -50,8 +50,15 @@ enum AgentError {
 /// Becomes an agent, runs until its session is over, and returns the exit status.
 ///
 /// Call it before anything else: the keeper is forked here.
+///
+/// Told to be of another build than it is, it makes way for that one, see [`bootstrap::deliver`].
 pub fn run_agent() -> u8 {
-    match try_run() {
+    let build = own_build();
+    if std::env::args_os().nth(2).is_some_and(|told| told != *build.to_string()) {
+        complain(&format!("make way for another build: {}", bootstrap::deliver::step_aside()));
+        return exit::NO_BOOT;
+    }
+    match try_run(build) {
         Ok(End::Exit(code)) => code,
         Ok(End::Abandon { code, words }) => {
             complain(&words);
@@ -64,12 +71,12 @@ pub fn run_agent() -> u8 {
     }
 }
 
-fn try_run() -> Result<End, AgentError> {
+fn try_run(build: BuildHash) -> Result<End, AgentError> {
     let options = KeeperOptions { name: c"convoke-keeper", group: AgentGroup::Own };
     let kept = fork_keeper(options).map_err(AgentError::Keeper)?;
     let clock = Clock::new();
     let mut reactor = Reactor::new().map_err(AgentError::Setup)?;
-    let (payload, agent, boot) = read_boot(&clock, &mut reactor)?;
+    let (payload, agent, boot) = read_boot(&clock, &mut reactor, build)?;
     drive(clock, reactor, kept, payload, agent, boot)
 }
 
@@ -82,7 +89,7 @@ fn drive(
     boot: Option<Watched>,
 ) -> Result<End, AgentError> {
     let descriptors = machine::raise_descriptor_limit().map_err(AgentError::Setup)?;
-    let BootPayload { session, secret, parent, attempt, addresses, .. } = payload;
+    let BootPayload { build, session, secret, parent, attempt, addresses, .. } = payload;
     let welcome_timeout = Duration::from_millis(payload.welcome_timeout_ms.into());
     let config = AgentConfig {
         agent,
@@ -98,7 +105,7 @@ fn drive(
         clock,
         engine: Engine::agent(now, config),
         reactor,
-        identity: Identity { own: agent, session, secret },
+        identity: Identity { build, own: agent, session, secret },
         descriptors,
         signals: Signals::of_agent(kept.keeper).map_err(AgentError::Setup)?,
         keeper_gone: kept.keeper_gone,
@@ -119,22 +126,27 @@ fn drive(
 fn read_boot(
     clock: &Clock,
     reactor: &mut Reactor,
+    build: BuildHash,
 ) -> Result<(BootPayload, AgentId, Option<Watched>), AgentError> {
     if let Some(line) = std::env::var_os(bulk::BOOT_VARIABLE) {
         let boot = boot::from_text(line.as_encoded_bytes()).map_err(AgentError::Line)?;
         let index = std::env::var(bulk::INDEX_VARIABLE).unwrap_or_default();
-        let (payload, agent) = identify(&boot.payload, &index)?;
+        let (payload, agent) = identify(&boot.payload, build, &index)?;
         return Ok((payload, agent, None));
     }
     let fd = io::stdin().as_fd().try_clone_to_owned().map_err(AgentError::Setup)?;
     let mut channel = Watched::new(fd, Source::Boot);
     let bytes = read_line(clock, reactor, &mut channel)?;
-    let (payload, agent) = identify(&bytes, "0")?;
+    let (payload, agent) = identify(&bytes, build, "0")?;
     Ok((payload, agent, Some(channel)))
 }
 
-fn identify(payload: &[u8], index: &str) -> Result<(BootPayload, AgentId), AgentError> {
-    let payload = BootPayload::decode(payload, BUILD).map_err(AgentError::Payload)?;
+fn identify(
+    payload: &[u8],
+    build: BuildHash,
+    index: &str,
+) -> Result<(BootPayload, AgentId), AgentError> {
+    let payload = BootPayload::decode(payload, build).map_err(AgentError::Payload)?;
     let agent = index.parse().ok().and_then(|index| payload.agent(index));
     let agent = agent.ok_or_else(|| AgentError::Index(index.to_owned()))?;
     Ok((payload, agent))

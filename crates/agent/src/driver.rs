@@ -369,6 +369,7 @@ impl<'a> Driver<'a> {
     fn perform(&mut self, now: Time, effect: Effect) {
         match effect {
             Effect::Start(start) => self.start(&start),
+            Effect::SendProgram(start) => self.helpers.send_program(&mut self.reactor, start),
             Effect::KillShell(start) => self.helpers.kill(now, start),
             Effect::Send { links, message } => {
                 self.links.send(&mut self.reactor, &links, &message);

@@ -1,7 +1,9 @@
-//! What an ELF file says of the machine and the loader that it needs: its header, and the one entry
-//! of its program headers that names the loader (gABI, chapters 4 and 5).
+//! What an ELF file says of the machine and the loader that it needs, and of the build that it is of:
+//! its header, the entry of its program headers that names the loader, and its notes (gABI, chapters
+//! 4 and 5).
 //!
-//! Read to explain why `execve` refuses a file, which it says in two numbers. A crate that knows the
+//! Read to tell builds apart, and to explain why `execve` refuses a file, which it says in two
+//! numbers. A crate that knows the
 //! whole format would be more code than what is read here: a few fields at fixed places. All of them
 //! are the file's own claims, so each read is bounded, and what makes no sense is no ELF file.
 
@@ -13,6 +15,15 @@ use std::path::PathBuf;
 
 /// `PT_INTERP`: the program header of the loader's path.
 const PT_INTERP: u64 = 3;
+
+/// `PT_NOTE`: the program header of some notes.
+const PT_NOTE: u64 = 4;
+
+/// `NT_GNU_BUILD_ID`, of the owner `GNU`: a hash of all that was linked.
+const NT_GNU_BUILD_ID: u64 = 3;
+
+/// All notes of a program are less.
+const NOTES_BYTES_MAX: u64 = 4096;
 
 /// The kernel takes no longer path.
 const LOADER_BYTES_MAX: u64 = 4096;
@@ -82,6 +93,32 @@ impl Elf {
     }
 }
 
+/// What the linker calls the build that `file` is of, if it is an ELF file whose linker does.
+pub(crate) fn build_id(file: &File) -> Option<Vec<u8>> {
+    let mut front = [0; 64];
+    file.read_exact_at(&mut front, 0).ok()?;
+    let header = Header::of(&front)?;
+    header.segments(file).filter(|segment| segment.kind == PT_NOTE).find_map(|segment| {
+        let notes = segment.read(file, NOTES_BYTES_MAX)?;
+        build_id_in(&notes, header.is_little)
+    })
+}
+
+/// Notes follow each other: three numbers, a name and a description, each padded to four bytes.
+fn build_id_in(mut notes: &[u8], is_little: bool) -> Option<Vec<u8>> {
+    loop {
+        let field = |at| usize::try_from(number(notes, at, 4, is_little)?).ok();
+        let (name_bytes, id_bytes, kind) = (field(0)?, field(4)?, number(notes, 8, 4, is_little)?);
+        let name = notes.get(12..)?.get(..name_bytes)?;
+        let id_at = name_bytes.checked_next_multiple_of(4)?.checked_add(12)?;
+        let id = notes.get(id_at..)?.get(..id_bytes)?;
+        if name == b"GNU\0" && kind == NT_GNU_BUILD_ID {
+            return Some(id.to_vec());
+        }
+        notes = notes.get(id_at.checked_add(id_bytes.checked_next_multiple_of(4)?)?..)?;
+    }
+}
+
 /// The fields of an ELF header that matter here.
 struct Header {
     is_64: bool,
@@ -114,13 +151,24 @@ impl Header {
         })
     }
 
+    /// The loader's path, if a program header names one.
     fn loader(&self, file: &File) -> Option<PathBuf> {
-        let entries = self.entries.min(TABLE_BYTES_MAX / self.entry_bytes.max(1));
-        (0..entries).find_map(|index| self.loader_in(file, index))
+        let path = self.segments(file).filter(|segment| segment.kind == PT_INTERP).find_map(
+            |segment| {
+                let path = segment.read(file, LOADER_BYTES_MAX)?;
+                path.strip_suffix(&[0])?.split(|byte| *byte == 0).next().map(<[u8]>::to_vec)
+            },
+        )?;
+        (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(&path)))
     }
 
-    /// The loader's path, if the program header of this index names one.
-    fn loader_in(&self, file: &File, index: u64) -> Option<PathBuf> {
+    /// What its program headers say that can be read.
+    fn segments(&self, file: &File) -> impl Iterator<Item = Segment> {
+        let entries = self.entries.min(TABLE_BYTES_MAX / self.entry_bytes.max(1));
+        (0..entries).filter_map(|index| self.segment(file, index))
+    }
+
+    fn segment(&self, file: &File, index: u64) -> Option<Segment> {
         let mut entry = [0; 56];
         let entry = if self.is_64 { &mut entry[..] } else { &mut entry[..32] };
         if self.entry_bytes != entry.len() as u64 {
@@ -128,17 +176,27 @@ impl Header {
         }
         let at = self.table.checked_add(index * self.entry_bytes)?;
         file.read_exact_at(entry, at).ok()?;
-        if number(entry, 0, 4, self.is_little)? != PT_INTERP {
-            return None;
-        }
-        let (offset, length) = match self.is_64 {
-            false => (number(entry, 4, 4, self.is_little)?, number(entry, 16, 4, self.is_little)?),
-            true => (number(entry, 8, 8, self.is_little)?, number(entry, 32, 8, self.is_little)?),
+        let field = |narrow, wide| match self.is_64 {
+            false => number(entry, narrow, 4, self.is_little),
+            true => number(entry, wide, 8, self.is_little),
         };
-        let mut path = vec![0; usize::try_from(length.min(LOADER_BYTES_MAX)).ok()?];
-        file.read_exact_at(&mut path, offset).ok()?;
-        let path = path.strip_suffix(&[0])?.split(|byte| *byte == 0).next()?;
-        (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(path)))
+        let kind = number(entry, 0, 4, self.is_little)?;
+        Some(Segment { kind, offset: field(4, 8)?, bytes: field(16, 32)? })
+    }
+}
+
+/// A part of the file, and what it is for.
+struct Segment {
+    kind: u64,
+    offset: u64,
+    bytes: u64,
+}
+
+impl Segment {
+    fn read(&self, file: &File, bytes_max: u64) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(self.bytes.min(bytes_max)).ok()?];
+        file.read_exact_at(&mut bytes, self.offset).ok()?;
+        Some(bytes)
     }
 }
 
@@ -204,6 +262,32 @@ mod tests {
         bytes[71] = 4;
         let elf = read(&[bytes, b"/ld\0".to_vec()].concat()).unwrap();
         assert_eq!((elf.machine(), elf.loader), ("ppc".to_owned(), Some("/ld".into())));
+    }
+
+    #[test]
+    fn the_build_is_what_the_linker_calls_it_behind_other_notes() {
+        let note = |name: &[u8], kind: u8, id: &[u8]| {
+            let head = [name.len() as u8, 0, 0, 0, id.len() as u8, 0, 0, 0, kind, 0, 0, 0];
+            let padding = vec![0; id.len().next_multiple_of(4) - id.len()];
+            [&head[..], name, id, &padding].concat()
+        };
+        let notes =
+            [note(b"GNU\0", 1, b"other"), note(b"XYZ\0", 3, b"x"), note(b"GNU\0", 3, b"id")];
+        let mut whole = executable(62, &notes.concat());
+        whole[64] = 4;
+        let build_of = |bytes: &[u8]| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(&file, bytes).unwrap();
+            build_id(file.as_file())
+        };
+        assert_eq!(build_of(&whole), Some(b"id".to_vec()));
+        for at in 0..whole.len() {
+            build_of(&whole[..at]);
+            let mut damaged = whole.clone();
+            damaged[at] = 0xff;
+            build_of(&damaged);
+        }
+        assert!(build_id(&File::open("/proc/self/exe").unwrap()).is_some(), "linked without an id");
     }
 
     #[test]

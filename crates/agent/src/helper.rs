@@ -2,14 +2,18 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use std::time::Duration;
 
+use bootstrap::deliver::Program;
 use bootstrap::{Asked, Bootstrapper, Request, RequestReader, Tail, diagnose};
 use bytes::Bytes;
-use engine::{Input, StartId};
+use engine::{Delivery, Input, StartId};
 use model::Time;
 use os::{ExitStatus, Interest, Pid, Ready, Signal, process};
 
+use crate::byte_queue::{FlushEnd, Flushed};
 use crate::convert;
 use crate::outgoing::Outgoing;
 use crate::reactor::{Chunk, Reactor, Watched};
@@ -20,6 +24,9 @@ const TERM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reads of its last words, once it has ended.
 const LAST_READS_MAX: usize = 16;
+
+/// As much of the program as is read at once.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// A shell's streams, on which an agent wants its link.
 #[derive(Debug)]
@@ -39,10 +46,26 @@ pub(crate) struct Helper {
     /// Open as long as the agent shall live, unless they are its link.
     streams: Option<Outgoing>,
     requests: RequestReader,
+    delivery: Progress,
+    /// What to write once its host has the program.
+    after_delivery: Option<Vec<u8>>,
     stderr: Option<Watched>,
     tail: Tail,
     /// Set once it was told to end: when to kill it.
     kill_at: Option<Time>,
+}
+
+/// What has become of the program for a host that lacks it. Each request counts once.
+#[derive(Debug)]
+enum Progress {
+    /// It has not asked.
+    Unasked,
+    /// It waits for it.
+    Asked,
+    /// So many bytes have been read to be sent.
+    Sending(Rc<Program>, u64),
+    /// All has been sent.
+    Sent,
 }
 
 impl Helper {
@@ -52,6 +75,7 @@ impl Helper {
         start: StartId,
         bootstrapper: Bootstrapper,
         helper: bootstrap::Helper,
+        after_delivery: Option<Vec<u8>>,
     ) -> io::Result<Helper> {
         let source = |part| Source::Helper(start, part);
         let mut stderr = Watched::new(helper.stderr, source(HelperPart::Stderr));
@@ -72,6 +96,8 @@ impl Helper {
             bootstrapper,
             streams,
             requests: RequestReader::default(),
+            delivery: Progress::Unasked,
+            after_delivery,
             stderr: Some(stderr),
             tail: Tail::default(),
             kill_at: None,
@@ -81,6 +107,20 @@ impl Helper {
     /// Its process number.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// Sends it the program that it waits for.
+    pub(crate) fn send_program(&mut self, reactor: &mut Reactor, program: &Rc<Program>) {
+        if matches!(self.delivery, Progress::Asked) {
+            self.delivery = Progress::Sending(Rc::clone(program), 0);
+            self.write(reactor, program.announcement());
+        }
+    }
+
+    /// Gives it no more input, and these words of ours for its own.
+    pub(crate) fn hang_up(&mut self, words: &str) {
+        self.streams = None;
+        self.tail.push(words.as_bytes());
     }
 
     /// Tells it to end, and its process group with it.
@@ -141,16 +181,80 @@ impl Helper {
     }
 
     fn on_streams(&mut self, reactor: &mut Reactor, ready: Ready) -> Option<ShellStreams> {
-        let asked = if ready.readable { self.on_printed(reactor, ready.hangup) } else { None };
-        let streams = self.streams.as_mut()?;
-        if ready.writable && streams.flush(&reactor.poller).is_err() {
-            self.streams = None;
+        let mut asked = if ready.readable { self.on_printed(reactor, ready.hangup) } else { None };
+        if ready.writable {
+            self.on_room(reactor);
         }
-        let Asked { request: Request::Link, rest } = asked?;
-        // Nobody can mean it who has not got the whole boot line.
+        while let Some(Asked { request, rest }) = asked {
+            match request {
+                Request::Link => return self.take_streams(reactor, rest),
+                Request::Program => self.on_program_wanted(reactor),
+                Request::Boot => self.on_program_stored(reactor),
+            }
+            asked = self.requests.push(&rest);
+        }
+        None
+    }
+
+    /// The streams for a link. Nobody can mean it who has not got the whole boot line.
+    fn take_streams(&mut self, reactor: &Reactor, begin: Vec<u8>) -> Option<ShellStreams> {
         let streams = self.streams.take_if(|streams| streams.is_empty())?;
         let fd = streams.into_fd(&reactor.poller).ok()?;
-        Some(ShellStreams { fd, begin: rest })
+        Some(ShellStreams { fd, begin })
+    }
+
+    fn on_program_wanted(&mut self, reactor: &mut Reactor) {
+        if matches!(self.delivery, Progress::Unasked) && self.after_delivery.is_some() {
+            self.delivery = Progress::Asked;
+            reactor.report(Input::Delivery(self.start, Delivery::Wanted));
+        }
+    }
+
+    fn on_program_stored(&mut self, reactor: &Reactor) {
+        if matches!(self.delivery, Progress::Sent) {
+            let line = self.after_delivery.take().unwrap_or_default();
+            self.write(reactor, line);
+        }
+    }
+
+    /// Writes what waits; behind it, a piece of the program a turn.
+    fn on_room(&mut self, reactor: &mut Reactor) {
+        let Some(streams) = &mut self.streams else { return };
+        let Ok(Flushed { bytes, end }) = streams.flush(&reactor.poller) else {
+            self.streams = None;
+            return;
+        };
+        if bytes > 0 && matches!(self.delivery, Progress::Sending(..)) {
+            reactor.report(Input::Delivery(self.start, Delivery::Moved));
+        }
+        if end == FlushEnd::Empty {
+            self.write_next_piece(reactor);
+        }
+    }
+
+    fn write_next_piece(&mut self, reactor: &mut Reactor) {
+        let Progress::Sending(program, sent) = &mut self.delivery else { return };
+        let left = usize::try_from(program.bytes - *sent).unwrap_or(usize::MAX);
+        if left == 0 {
+            self.delivery = Progress::Sent;
+            return reactor.report(Input::Delivery(self.start, Delivery::Sent));
+        }
+        let mut piece = vec![0; left.min(PIECE_BYTES)];
+        match program.file.read_exact_at(&mut piece, *sent) {
+            Ok(()) => {
+                *sent += piece.len() as u64;
+                self.write(reactor, piece);
+            }
+            Err(error) => self.hang_up(&format!("convoke: read the own program: {error}")),
+        }
+    }
+
+    /// Queues bytes, to be written once there is room.
+    fn write(&mut self, reactor: &Reactor, piece: Vec<u8>) {
+        let Some(streams) = &mut self.streams else { return };
+        if streams.push_later(&reactor.poller, Bytes::from(piece)).is_err() {
+            self.streams = None;
+        }
     }
 
     fn on_printed(&mut self, reactor: &mut Reactor, is_gone: bool) -> Option<Asked> {

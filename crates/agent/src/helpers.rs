@@ -1,10 +1,11 @@
 //! The bootstrap commands that this process runs, one for each start.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
+use std::rc::Rc;
 
-use bootstrap::{Bootstrapper, CommandError, StartError};
+use bootstrap::deliver::Program;
+use bootstrap::{AgentProgram, Bootstrapper, CommandError, Fallback, StartError, own_program};
 use engine::{Input, Start, StartId};
 use model::{IdSet, Time};
 use os::machine::DescriptorLimit;
@@ -16,7 +17,7 @@ use wire::{BootError, BootPayload};
 use crate::convert;
 use crate::error_chain::error_chain;
 use crate::helper::{Helper, ShellStreams};
-use crate::identity::BUILD;
+use crate::identity::Identity;
 use crate::links::Links;
 use crate::reactor::Reactor;
 use crate::source::HelperPart;
@@ -43,6 +44,8 @@ pub(crate) struct Helpers {
     by_pid: BTreeMap<Pid, StartId>,
     /// What every start of a session has in common; read once.
     plan: Option<Plan>,
+    /// Read when the first host asks for it.
+    program: Option<Rc<Program>>,
     /// For the words when they have run out.
     descriptors: DescriptorLimit,
 }
@@ -50,7 +53,9 @@ pub(crate) struct Helpers {
 #[derive(Clone, Debug)]
 struct Plan {
     bootstrapper: Bootstrapper,
-    program: OsString,
+    program: AgentProgram,
+    /// What runs on this host without a shell.
+    local: AgentProgram,
     link: LinkChoice,
     hostname: String,
 }
@@ -75,7 +80,13 @@ enum HelperError {
 impl Helpers {
     /// None yet.
     pub(crate) fn new(descriptors: DescriptorLimit) -> Helpers {
-        Helpers { running: BTreeMap::new(), by_pid: BTreeMap::new(), plan: None, descriptors }
+        Helpers {
+            running: BTreeMap::new(),
+            by_pid: BTreeMap::new(),
+            plan: None,
+            program: None,
+            descriptors,
+        }
     }
 
     /// Runs the bootstrapper for a start, or says why not.
@@ -90,6 +101,19 @@ impl Helpers {
                 errno: error.errno(),
                 words: self.words(&error),
             }),
+        }
+    }
+
+    /// Sends the running program down a helper that waits for it.
+    pub(crate) fn send_program(&mut self, reactor: &mut Reactor, start: StartId) {
+        let Some(helper) = self.running.get_mut(&start) else { return };
+        let program = match self.program.take() {
+            Some(program) => Ok(program),
+            None => Program::own().map(Rc::new),
+        };
+        match program {
+            Ok(program) => helper.send_program(reactor, self.program.insert(program)),
+            Err(error) => helper.hang_up(&format!("convoke: read the own program: {error}")),
         }
     }
 
@@ -151,34 +175,42 @@ impl Helpers {
         links: &mut Links,
         start: &Start,
     ) -> Result<Helper, HelperError> {
-        let plan = self.plan(start)?;
+        let plan = self.plan(links.identity(), start)?;
         let payload = payload(links, reactor, start, plan.link).map_err(HelperError::Listen)?;
         let payload = payload.encode().map_err(HelperError::Payload)?;
         let hosts: Vec<&str> = start.agents.iter().map(|(_, name)| name.as_str()).collect();
         let first = hosts.first().copied().unwrap_or_default();
         let bootstrapper = plan.bootstrapper.for_host(first, &plan.hostname).clone();
+        let program = if bootstrapper == Bootstrapper::Local { &plan.local } else { &plan.program };
         let command =
-            bootstrapper.command(&hosts, &plan.program, &payload).map_err(HelperError::Command)?;
+            bootstrapper.command(&hosts, program, &payload).map_err(HelperError::Command)?;
         let helper =
             bootstrap::start(&command, self.descriptors.lowered()).map_err(HelperError::Start)?;
-        Helper::new(reactor, start.start, bootstrapper, helper).map_err(HelperError::Watch)
+        Helper::new(reactor, start.start, bootstrapper, helper, command.after_delivery)
+            .map_err(HelperError::Watch)
     }
 
-    fn plan(&mut self, start: &Start) -> Result<&Plan, HelperError> {
+    fn plan(&mut self, own: &Identity, start: &Start) -> Result<&Plan, HelperError> {
         let plan = match self.plan.take() {
             Some(plan) => plan,
-            None => Plan::read(&start.session.bootstrap).map_err(HelperError::Plan)?,
+            None => Plan::read(&start.session.bootstrap, own).map_err(HelperError::Plan)?,
         };
         Ok(self.plan.insert(plan))
     }
 }
 
 impl Plan {
-    fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
+    fn read(bytes: &[u8], own: &Identity) -> Result<Plan, PlanError> {
         let plan = StartPlan::decode(bytes)?;
         let bootstrapper = plan.bootstrapper()?;
-        let StartPlan { program, link, .. } = plan;
-        Ok(Plan { bootstrapper, program, link, hostname: machine::hostname() })
+        let StartPlan { program: path, deliver, link, .. } = plan;
+        // Where the program may be another than the user says, this one is at hand.
+        let here = own_program().ok().filter(|_| deliver).unwrap_or_else(|| path.clone());
+        let local = AgentProgram { path: here, fallback: None };
+        let (build, machine) = (own.build.to_string(), machine::architecture());
+        let program =
+            AgentProgram { path, fallback: deliver.then_some(Fallback { build, machine }) };
+        Ok(Plan { bootstrapper, program, local, link, hostname: machine::hostname() })
     }
 }
 
@@ -207,7 +239,7 @@ fn payload(
     };
     let identity = links.identity();
     Ok(BootPayload {
-        build: BUILD,
+        build: identity.build,
         session: identity.session,
         secret: identity.secret.clone(),
         agents: start.agents.iter().map(|(agent, _)| agent.0).collect::<IdSet>(),

@@ -1,22 +1,30 @@
 //! Who this process is to its peers, and the parts that prove it.
 
+use std::fs::File;
+
 use model::AgentId;
 use os::machine;
 use wire::{BuildHash, Ephemeral, Expected, Preamble, Secret, SessionId};
 
-/// This build: only processes of one build form a session. Whoever builds for others sets
-/// `CONVOKE_BUILD` to what tells one build from the next.
-pub(crate) const BUILD: BuildHash = {
-    let hash = fnv(0xcbf2_9ce4_8422_2325, env!("CARGO_PKG_VERSION").as_bytes());
-    match option_env!("CONVOKE_BUILD") {
-        Some(build) => BuildHash(fnv(hash, build.as_bytes()).to_le_bytes()),
-        None => BuildHash(hash.to_le_bytes()),
-    }
-};
+use crate::elf;
+
+/// This build: only processes of one build form a session.
+///
+/// The linker has put a hash of all that it linked into the file (`--build-id`), which is the same
+/// in a copy, stripped or not, and another for every other build. Reading it takes microseconds,
+/// while a hash of the file would take each agent milliseconds. A file without one is told apart by
+/// its version alone.
+pub(crate) fn own_build() -> BuildHash {
+    let id = File::open("/proc/self/exe").ok().and_then(|file| elf::build_id(&file));
+    let hash = id.and_then(|id| id.first_chunk().copied());
+    BuildHash(hash.unwrap_or_else(|| fnv(env!("CARGO_PKG_VERSION").as_bytes()).to_le_bytes()))
+}
 
 /// What a process needs to prove itself.
 #[derive(Debug)]
 pub(crate) struct Identity {
+    /// Its build.
+    pub(crate) build: BuildHash,
     /// Who it is.
     pub(crate) own: AgentId,
     /// Its session.
@@ -32,6 +40,7 @@ impl Identity {
         machine::random_bytes(&mut session)?;
         machine::random_bytes(&mut secret)?;
         Ok(Identity {
+            build: own_build(),
             own: AgentId::HEAD,
             session: SessionId(session),
             secret: Secret::new(secret),
@@ -40,12 +49,12 @@ impl Identity {
 
     /// What we say first to `parent`.
     pub(crate) fn preamble(&self, parent: AgentId, attempt: u32) -> Preamble {
-        Preamble { build: BUILD, session: self.session, from: self.own, to: parent, attempt }
+        Preamble { build: self.build, session: self.session, from: self.own, to: parent, attempt }
     }
 
     /// What a child must ask for.
     pub(crate) fn expected(&self) -> Expected {
-        Expected { build: BUILD, session: self.session, own: self.own }
+        Expected { build: self.build, session: self.session, own: self.own }
     }
 }
 
@@ -56,11 +65,7 @@ pub(crate) fn ephemeral() -> std::io::Result<Ephemeral> {
     Ok(Ephemeral::new(bytes))
 }
 
-const fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
-    let mut index = 0;
-    while index < bytes.len() {
-        hash = (hash ^ bytes[index] as u64).wrapping_mul(0x0100_0000_01b3);
-        index += 1;
-    }
-    hash
+fn fnv(bytes: &[u8]) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

@@ -48,6 +48,12 @@ impl Outgoing {
         self.queue.push(piece);
     }
 
+    /// Queues a piece and waits for room for it.
+    pub(crate) fn push_later(&mut self, poller: &Poller, piece: Bytes) -> io::Result<()> {
+        self.queue.push(piece);
+        self.update_interest(poller)
+    }
+
     /// Marks the end. Flush afterwards.
     pub(crate) fn close_when_empty(&mut self) {
         self.close_when_empty = true;

@@ -15,6 +15,8 @@ pub struct StartPlan {
     pub launcher: Launcher,
     /// The agent's absolute path.
     pub program: OsString,
+    /// Whether hosts that lack it get it down the shell.
+    pub deliver: bool,
     /// What links run over.
     pub link: LinkChoice,
 }
@@ -44,6 +46,9 @@ pub enum Launcher {
     LocalBulk,
 }
 
+/// The word for it.
+const DELIVERED: &[u8] = b"deliver";
+
 /// Bytes that are no plan.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PlanError {
@@ -65,7 +70,8 @@ impl StartPlan {
             Launcher::LocalBulk => ("local-bulk", &[]),
         };
         let link = self.link.word().as_bytes();
-        let words = [kind.as_bytes(), self.program.as_bytes(), link];
+        let delivery = if self.deliver { DELIVERED } else { b"" };
+        let words = [kind.as_bytes(), self.program.as_bytes(), delivery, link];
         let words = words.into_iter().chain(arguments.iter().map(String::as_bytes));
         words.flat_map(|word| word.iter().copied().chain([0])).collect()
     }
@@ -79,6 +85,7 @@ impl StartPlan {
         let words = bytes.strip_suffix(&[0]).ok_or_else(garbled)?;
         let mut words = words.split(|byte| *byte == 0);
         let (kind, program) = words.next().zip(words.next()).ok_or_else(garbled)?;
+        let deliver = words.next().ok_or_else(garbled)? == DELIVERED;
         let link = words.next().and_then(LinkChoice::from_word).ok_or_else(garbled)?;
         let arguments = words.map(|word| String::from_utf8(word.to_vec()).map_err(|_| garbled()));
         let arguments: Vec<String> = arguments.collect::<Result<_, _>>()?;
@@ -89,7 +96,7 @@ impl StartPlan {
             (b"local-bulk", []) => Launcher::LocalBulk,
             (_, _) => return Err(garbled()),
         };
-        Ok(StartPlan { launcher, program: OsString::from_vec(program.to_vec()), link })
+        Ok(StartPlan { launcher, program: OsString::from_vec(program.to_vec()), deliver, link })
     }
 
     /// The bootstrapper itself.
@@ -137,9 +144,9 @@ mod tests {
             Launcher::Local,
             Launcher::LocalBulk,
         ] {
-            for link in LinkChoice::ALL {
+            for (link, deliver) in LinkChoice::ALL.into_iter().zip([true, false, true]) {
                 let program = "/opt/my apps/convoke".into();
-                let plan = StartPlan { launcher: launcher.clone(), program, link };
+                let plan = StartPlan { launcher: launcher.clone(), program, deliver, link };
                 assert_eq!(StartPlan::decode(&plan.encode()), Ok(plan));
             }
         }
@@ -152,9 +159,9 @@ mod tests {
             b"\0",
             b"ssh\0",
             b"ssh\0/c\0",
-            b"ssh\0/c\0udp\0",
-            b"shell\0/c\0tcp\0",
-            b"rsh\0/c\0tcp\0",
+            b"ssh\0/c\0\0udp\0",
+            b"shell\0/c\0\0tcp\0",
+            b"rsh\0/c\0\0tcp\0",
         ] {
             assert_eq!(StartPlan::decode(bytes), Err(PlanError::Garbled(bytes.len())));
         }

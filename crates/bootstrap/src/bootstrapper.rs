@@ -1,14 +1,14 @@
 //! The ways to bring up an agent, and the command that each of them runs.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use model::HostName;
 
-use crate::{ShellTemplate, boot, bulk, here, quote};
+use crate::{ShellTemplate, boot, bulk, deliver, here, quote};
 
-/// The hidden subcommand, and only argument, of an agent.
+/// The hidden subcommand of an agent. An agent that is in place is told the build that it is to be.
 pub const AGENT_SUBCOMMAND: &str = "__agent";
 
 /// A way to bring up agents: what the user's `--launcher` names.
@@ -28,6 +28,24 @@ pub enum Bootstrapper {
     LocalBulk,
 }
 
+/// The program that agents are processes of.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AgentProgram {
+    /// Its absolute path on the hosts.
+    pub path: OsString,
+    /// What to do where it is not there, or of another build; `None`: nothing.
+    pub fallback: Option<Fallback>,
+}
+
+/// Which program to look for in a host's cache, and to send there when it asks for it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fallback {
+    /// Its build, in letters that mean nothing to a shell.
+    pub build: String,
+    /// The machine that it runs on, as `uname -m` says it.
+    pub machine: String,
+}
+
 /// A command to run here that brings up agents.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Command {
@@ -40,6 +58,8 @@ pub struct Command {
     /// What to write to its standard input, which then stays open for the agent's life; `None`
     /// when it gets none.
     pub stdin: Option<Vec<u8>>,
+    /// What to write at a [`Request::Boot`](crate::Request); `None` when there can be none.
+    pub after_delivery: Option<Vec<u8>>,
 }
 
 /// Why there is no command.
@@ -62,6 +82,14 @@ impl Bootstrapper {
         match self {
             Bootstrapper::LocalBulk => true,
             Bootstrapper::Ssh { .. } | Bootstrapper::Shell(_) | Bootstrapper::Local => false,
+        }
+    }
+
+    /// Whether a shell on the host runs the command.
+    pub fn is_remote(&self) -> bool {
+        match self {
+            Bootstrapper::Ssh { .. } | Bootstrapper::Shell(_) => true,
+            Bootstrapper::Local | Bootstrapper::LocalBulk => false,
         }
     }
 
@@ -101,15 +129,15 @@ impl Bootstrapper {
     }
 
     /// The command that starts an agent on each of `hosts`: one host, unless this is a bulk
-    /// bootstrapper. `program` is the agent's absolute path there; `payload` is for its boot
-    /// channel, and the same for all.
+    /// bootstrapper. `payload` is for its boot channel, and the same for all. Only remote shells
+    /// have a use for a program's fallback.
     ///
     /// # Errors
     /// A name that cannot be a host's.
     pub fn command(
         &self,
         hosts: &[&str],
-        program: &OsStr,
+        program: &AgentProgram,
         payload: &[u8],
     ) -> Result<Command, CommandError> {
         assert!(!hosts.is_empty() && (self.is_bulk() || hosts.len() == 1));
@@ -120,18 +148,39 @@ impl Bootstrapper {
             Bootstrapper::Shell(template) => {
                 os_strings(template.fill(host, &remote_command(program)))
             }
-            Bootstrapper::Local => vec![program.to_owned(), AGENT_SUBCOMMAND.into()],
+            Bootstrapper::Local => vec![program.path.clone(), AGENT_SUBCOMMAND.into()],
             Bootstrapper::LocalBulk => {
-                vec![program.to_owned(), bulk::SUBCOMMAND.into(), hosts.len().to_string().into()]
+                vec![program.path.clone(), bulk::SUBCOMMAND.into(), hosts.len().to_string().into()]
             }
         };
+        let fallback = program.fallback.as_ref().filter(|_| self.is_remote());
+        let script = fallback.map(|it| deliver::line(&it.build, &it.machine));
         let line = boot::line(payload);
+        let after_delivery = fallback.map(|_| line.clone());
         let (env_add, stdin) = if self.is_bulk() {
             (vec![(bulk::BOOT_VARIABLE.into(), OsString::from_vec(line))], None)
         } else {
-            (Vec::new(), Some(line))
+            (Vec::new(), Some([script.unwrap_or_default(), line].concat()))
         };
-        Ok(Command { program: argv[0].clone(), argv, env_add, stdin })
+        Ok(Command { program: argv[0].clone(), argv, env_add, stdin, after_delivery })
+    }
+
+    /// The command that has a host's shell do what one line of its standard input says
+    /// ([`deliver::cleaning`]).
+    ///
+    /// # Errors
+    /// A name that cannot be a host's.
+    pub fn script_command(&self, host: &str, line: Vec<u8>) -> Result<Command, CommandError> {
+        self.check_host(host)?;
+        let argv = match self {
+            Bootstrapper::Ssh { args } => ssh_argv(args, host, &read_and_run()),
+            Bootstrapper::Shell(template) => os_strings(template.fill(host, &read_and_run())),
+            Bootstrapper::Local | Bootstrapper::LocalBulk => {
+                ["/bin/sh", "-c", deliver::READ_AND_RUN].map(OsString::from).to_vec()
+            }
+        };
+        let (program, env_add) = (argv[0].clone(), Vec::new());
+        Ok(Command { program, argv, env_add, stdin: Some(line), after_delivery: None })
     }
 }
 
@@ -178,9 +227,19 @@ fn ssh_argv(args: &[String], host: &str, command: &[u8]) -> Vec<OsString> {
 }
 
 /// For the login shell there, whichever it is; `exec` so that no shell stays between.
-fn remote_command(program: &OsStr) -> Vec<u8> {
-    let words: [&[u8]; 3] = [b"exec", &quote(program.as_bytes()), AGENT_SUBCOMMAND.as_bytes()];
+fn remote_command(program: &AgentProgram) -> Vec<u8> {
+    let path = quote(program.path.as_bytes());
+    let run: Vec<u8> = [b"exec", &path[..], AGENT_SUBCOMMAND.as_bytes()].join(&b' ');
+    let Some(Fallback { build, .. }) = &program.fallback else { return run };
+    let build = build.as_bytes();
+    let words: [&[u8]; 9] =
+        [b"test -f", &path, b"-a -x", &path, b"&&", &run, build, b";", &read_and_run()];
     words.join(&b' ')
+}
+
+/// For the login shell: to become one that does what the next line says.
+fn read_and_run() -> Vec<u8> {
+    [&b"exec /bin/sh -c "[..], &quote(deliver::READ_AND_RUN.as_bytes()), b" convoke"].concat()
 }
 
 /// Names, addresses of both families, `user@` in front and a port behind: nothing that a shell or an option
@@ -196,6 +255,8 @@ fn os_strings(words: Vec<Vec<u8>>) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]
@@ -220,6 +281,26 @@ mod tests {
     }
 
     #[test]
+    fn a_program_with_a_fallback_is_run_where_it_is_and_told_its_build() {
+        let fallback = Some(Fallback { build: "c0ffee".into(), machine: "x86_64".into() });
+        let program = AgentProgram { path: "/opt/convoke".into(), fallback };
+        let shell = Bootstrapper::Shell(ShellTemplate::parse("rsh {host}").unwrap());
+        let command = shell.command(&["n1"], &program, b"ab").unwrap();
+        let expected = "rsh n1 test -f /opt/convoke -a -x /opt/convoke && exec /opt/convoke __agent \
+                        c0ffee ; exec /bin/sh -c 'IFS= read -r s && eval \"$(printf %b \"$s\")\"' convoke";
+        assert_eq!(joined(&command), expected);
+        assert_eq!(command.after_delivery, Some(boot::line(b"ab")));
+        let stdin = String::from_utf8(command.stdin.unwrap()).unwrap();
+        let (script, boot) = stdin.split_once('\n').unwrap();
+        assert!(script.starts_with(r"build=c0ffee\nmachine=x86_64\numask 077\n"), "{script}");
+        assert_eq!(boot, "CONVOKE-BOOT-1 6162\n");
+
+        let local = Bootstrapper::Local.command(&["n1"], &program, b"ab").unwrap();
+        assert_eq!(joined(&local), "/opt/convoke __agent");
+        assert_eq!((local.after_delivery, local.stdin), (None, Some(boot.into())));
+    }
+
+    #[test]
     fn a_bulk_command_starts_many_without_standard_input() {
         let command = command(&Bootstrapper::LocalBulk, &["a", "b", "c"]);
         assert_eq!(joined(&command), "/opt/my apps/convoke __bulk 3");
@@ -240,16 +321,20 @@ mod tests {
     fn a_host_that_looks_like_something_else_is_refused() {
         let ssh = Bootstrapper::Ssh { args: Vec::new() };
         for bad in ["", "-oProxyCommand=x", "a;b", "a b", "$(x)", "a\n"] {
-            let refused = ssh.command(&[bad], OsStr::new("/c"), b"");
+            let refused = ssh.command(&[bad], &program("/c"), b"");
             assert_eq!(refused, Err(CommandError::BadHost(bad.to_owned())));
         }
         for good in ["n1", "user@n1.example.org", "10.0.0.1", "fe80::1%eth0"] {
-            ssh.command(&[good], OsStr::new("/c"), b"").unwrap();
+            ssh.command(&[good], &program("/c"), b"").unwrap();
         }
     }
 
     fn command(bootstrapper: &Bootstrapper, hosts: &[&str]) -> Command {
-        bootstrapper.command(hosts, OsStr::new("/opt/my apps/convoke"), b"ab").unwrap()
+        bootstrapper.command(hosts, &program("/opt/my apps/convoke"), b"ab").unwrap()
+    }
+
+    fn program(path: &str) -> AgentProgram {
+        AgentProgram { path: path.into(), fallback: None }
     }
 
     fn joined(command: &Command) -> String {

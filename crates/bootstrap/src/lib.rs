@@ -13,10 +13,13 @@ mod tail;
 
 pub mod boot;
 pub mod bulk;
+pub mod deliver;
 pub mod diagnose;
 pub mod here;
 
-pub use bootstrapper::{AGENT_SUBCOMMAND, Bootstrapper, Command, CommandError, own_program};
+pub use bootstrapper::{
+    AGENT_SUBCOMMAND, AgentProgram, Bootstrapper, Command, CommandError, Fallback, own_program,
+};
 pub use diagnose::{FailureKind, ShellFailure, diagnose};
 pub use quote::quote;
 pub use request::{Asked, Request, RequestReader};

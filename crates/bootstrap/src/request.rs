@@ -10,6 +10,10 @@ pub enum Request {
     /// The link to its parent: none of the parent's addresses has answered. What follows, both ways,
     /// is the link.
     Link,
+    /// The agent's program, which its host lacks ([`deliver`](crate::deliver)).
+    Program,
+    /// Its boot line, once it has the program.
+    Boot,
 }
 
 /// A request, as it came.
@@ -42,11 +46,14 @@ impl Request {
     fn word(self) -> &'static [u8] {
         match self {
             Request::Link => b"link",
+            Request::Program => b"program",
+            Request::Boot => b"boot",
         }
     }
 
     fn from_word(word: &[u8]) -> Option<Request> {
-        [Request::Link].into_iter().find(|request| request.word() == word)
+        let all = [Request::Link, Request::Program, Request::Boot];
+        all.into_iter().find(|request| request.word() == word)
     }
 }
 

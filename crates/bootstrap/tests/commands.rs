@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bootstrap::boot::BootReader;
 use bootstrap::{
-    Bootstrapper, Command, FailureKind, Helper, Request, RequestReader, ShellFailure,
+    AgentProgram, Bootstrapper, Command, FailureKind, Helper, Request, RequestReader, ShellFailure,
     ShellTemplate, StartError, diagnose, quote, start,
 };
 use os::net::Listener;
@@ -130,20 +130,24 @@ fn what_ssh_says_of_a_server_that_refuses_or_hangs_up_is_understood() {
 #[test]
 fn a_missing_program_is_named_with_where_it_was_looked_for() {
     let template = Bootstrapper::Shell(ShellTemplate::parse("no-such-rsh {host}").unwrap());
-    let command = template.command(&["n1"], OsStr::new("/x"), b"").unwrap();
+    let command = template.command(&["n1"], &as_it_is(OsStr::new("/x")), b"").unwrap();
     let error = start(&command, None).unwrap_err();
     let StartError::Resolve(cause) = error else { panic!("{error}") };
     assert!(cause.to_string().starts_with("no program `no-such-rsh` in /"), "{cause}");
 }
 
 fn run(bootstrapper: &Bootstrapper, agent: &OsStr, payload: &[u8]) -> Helper {
-    start(&bootstrapper.command(&["127.0.0.1"], agent, payload).unwrap(), None).unwrap()
+    start(&bootstrapper.command(&["127.0.0.1"], &as_it_is(agent), payload).unwrap(), None).unwrap()
+}
+
+fn as_it_is(agent: &OsStr) -> AgentProgram {
+    AgentProgram { path: agent.to_owned(), fallback: None }
 }
 
 fn failure_of(bootstrapper: &Bootstrapper, host: &str, agent: &OsStr) -> ShellFailure {
     failure(
         bootstrapper,
-        &start(&bootstrapper.command(&[host], agent, b"").unwrap(), None).unwrap(),
+        &start(&bootstrapper.command(&[host], &as_it_is(agent), b"").unwrap(), None).unwrap(),
     )
 }
 
@@ -165,7 +169,8 @@ fn installed_shells() -> Vec<String> {
 fn output_of(shell: &str, script: Vec<u8>) -> String {
     let words = ["sh", "-c", "exec \"$0\" -c \"$1\" >&2", shell].map(OsString::from);
     let argv = words.into_iter().chain([OsString::from_vec(script)]).collect();
-    let command = Command { program: "sh".into(), argv, env_add: vec![], stdin: None };
+    let command =
+        Command { program: "sh".into(), argv, env_add: vec![], stdin: None, after_delivery: None };
     let helper = start(&command, None).unwrap();
     let output = read_to_end(&helper.stderr);
     assert_eq!(wait(&helper), ExitStatus::Exited(0), "{shell}: {output}");

@@ -36,11 +36,33 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Measure what starts cost on real hosts, for `sim` and `plan`.
     Calibrate(CalibrateArgs),
+    /// Remove the programs that hosts, or this one, have cached and that do not run.
+    Clean(CleanArgs),
     /// Print a script that completes command lines.
     Completions {
         /// For which shell
         shell: CompletionShell,
     },
+}
+
+/// What `convoke clean` is told.
+#[derive(Args, Debug)]
+pub(crate) struct CleanArgs {
+    /// Hosts to clean [default: this one]
+    #[arg(long, short = 'H', value_name = "LIST")]
+    pub(crate) hosts: Option<String>,
+
+    /// File with one host a line
+    #[arg(long, short = 'f', value_name = "FILE")]
+    pub(crate) hostfile: Option<PathBuf>,
+
+    /// Command that runs another on a host: `CMD {host} {cmd}` [default: ssh]
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) shell: Option<String>,
+
+    /// Argument for ssh; repeat for several
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    pub(crate) ssh_arg: Vec<String>,
 }
 
 /// What `convoke calibrate` is told.
@@ -264,6 +286,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH", help_heading = "Agents")]
     pub(crate) agent_path: Option<OsString>,
 
+    /// What to do about hosts where that is missing, or of another build
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto", help_heading = "Agents")]
+    pub(crate) deliver: Deliver,
+
     /// What links between agents run over
     #[arg(long, value_name = "WHAT", value_enum, default_value = "auto", help_heading = "Agents")]
     pub(crate) link: LinkName,
@@ -382,6 +408,15 @@ pub(crate) enum OnMissing {
     Abort,
     /// It runs on them: on fewer nodes, with fewer tasks unless `-n` is given
     Continue,
+}
+
+/// Whether hosts are sent this program.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Deliver {
+    /// They are sent this program, and keep it in a cache
+    Auto,
+    /// Nothing: a start there fails
+    Never,
 }
 
 /// Ways to start agents.

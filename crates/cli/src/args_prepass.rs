@@ -26,6 +26,7 @@ const WITH_VALUE: &[&str] = &[
     "--ssh-arg",
     "--agent-path",
     "--link",
+    "--deliver",
     "--window",
     "--batch",
     "--join-timeout",

@@ -159,6 +159,7 @@ fn run_args(args: &CalibrateArgs, what: &[&str]) -> Result<Box<RunArgs>, String>
         Command::Sim(_)
         | Command::Plan(_)
         | Command::Calibrate(_)
+        | Command::Clean(_)
         | Command::Completions { .. } => Err("the words of a run are no run".to_owned()),
     }
 }

@@ -16,6 +16,7 @@ mod setup;
 
 mod bandwidth;
 mod calibrate;
+mod clean;
 mod curve;
 mod memory;
 mod message_cost;
@@ -70,6 +71,7 @@ fn front_end() -> ExitCode {
         args::Command::Sim(args) => ExitCode::from(simulate::sim(&args)),
         args::Command::Plan(args) => ExitCode::from(plan::plan(&args)),
         args::Command::Calibrate(args) => ExitCode::from(calibrate::calibrate(&args)),
+        args::Command::Clean(args) => ExitCode::from(clean::clean(&args)),
         args::Command::Completions { shell } => ExitCode::from(completions::completions(shell)),
     }
 }

@@ -16,7 +16,7 @@ use model::rankfile::RankFile;
 use model::{JobId, Muster, Node, Placement, PlacementError, Rank, Request, Slots, Tree};
 use wire::{App, IoSpec, JobSpec, SessionSpec, Stdin};
 
-use crate::args::{AppArgs, LauncherName, LinkName, OnFailure, OnMissing, RunArgs};
+use crate::args::{AppArgs, Deliver, LauncherName, LinkName, OnFailure, OnMissing, RunArgs};
 use crate::environment::{self, EnvError};
 use crate::memory::{self, Shortage};
 use crate::output_file::OutputError;
@@ -265,7 +265,8 @@ fn session(args: &RunArgs, names: &[String]) -> Result<SessionSpec, SetupError> 
         LinkName::Tcp => LinkChoice::Tcp,
         LinkName::Shell => LinkChoice::Shell,
     };
-    let plan = StartPlan { launcher: launcher(args), program: agent_path(args)?, link };
+    let (program, deliver) = (agent_path(args)?, args.deliver == Deliver::Auto);
+    let plan = StartPlan { launcher: launcher(args), program, deliver, link };
     if matches!(plan.launcher, Launcher::Local | Launcher::LocalBulk) {
         check_memory(n, memory::free())?;
     }

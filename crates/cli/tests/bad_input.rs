@@ -328,7 +328,8 @@ mod shells {
 
     #[test]
     fn an_agent_program_that_does_not_exist_there_is_named() {
-        let run = on_hosts("no-agent", "a,b", "").words("-n 2 --agent-path /nowhere/convoke true");
+        let run = on_hosts("no-agent", "a,b", "")
+            .words("-n 2 --deliver never --agent-path /nowhere/convoke true");
         assert_snapshot!(run.run().with_status(252).words());
     }
 
@@ -337,7 +338,7 @@ mod shells {
         let run = on_hosts("dull-agent", "a,b", "");
         let agent = run.dir().join("agent");
         fs::write(&agent, "").unwrap();
-        let ended = run.arg("--agent-path").arg(&agent).words("-n 2 true").run();
+        let ended = run.arg("--agent-path").arg(&agent).words("--deliver never -n 2 true").run();
         assert_snapshot!(ended.with_status(252).words());
     }
 

@@ -11,7 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, IdSet, StatusRuns, Time};
+use model::{AgentId, IdSet, StatusRuns, Time, Tree};
 use proto::{Event, Grants, Silence};
 use wire::{
     AgentLoss, Hello, LossCause, MarkKind, Message, ShellFailureKind, StartCause, StartFailure,
@@ -40,6 +40,24 @@ const OUTPUT_BYTES_MIN: u32 = 64 << 10;
 const OUTPUT_BYTES_MAX: u32 = 1 << 20;
 
 impl Engine {
+    /// Makes the children of this member's part of a planned tree.
+    pub(crate) fn plan_children(&mut self, tree: &Tree, below: &IdSet, mut names: Vec<String>) {
+        // The parts of a routed tree are no ranges.
+        let mut name_of = |id| {
+            let index = below.index_of(id).and_then(|index| usize::try_from(index).ok());
+            let name = index.and_then(|index| names.get_mut(index));
+            name.map(core::mem::take).unwrap_or_default()
+        };
+        for branch in crate::tree::branches(tree, below) {
+            let name = name_of(branch.child.0);
+            let below_names = branch.below.iter().map(&mut name_of).collect();
+            let child =
+                Child::new(self.now, branch.child, name, branch.below, below_names, branch.tree);
+            self.waiting.push_back(branch.child);
+            self.children.insert(branch.child, child);
+        }
+    }
+
     /// Starts as many children as the window and the current set allow.
     pub(crate) fn start_waiting(&mut self) {
         if self.ending.is_some() {
@@ -83,7 +101,7 @@ impl Engine {
         self.count_in_set(&agents);
         let start = StartId(self.starts_made);
         self.starts_made += 1;
-        let give_up_at = self.now + Duration::from_millis(u64::from(session.start_timeout_ms));
+        let give_up_at = self.start_time_from(self.now);
         let mut named = Vec::with_capacity(agents.len());
         let mut attempt = 0;
         for agent in &agents {
@@ -170,6 +188,7 @@ impl Engine {
 
     /// Handles the end of a shell, or that it could not be run.
     pub(crate) fn on_shell_ended(&mut self, start: StartId, cause: StartCause, words: String) {
+        self.end_delivery(start);
         for agent in self.starts.remove(&start).unwrap_or_default() {
             let Some(child) = self.children.get_mut(&agent) else { continue };
             if child.shell != Some(start) {
@@ -496,18 +515,21 @@ impl Engine {
 
     /// Until when a start that has had its time may go on. Starts of one host queue there: for a
     /// processor, a lock, a name service. So each has its whole time from when the last one came up
-    /// that was made before it, and for as long as those come up nobody is given up.
+    /// that was made before it, and for as long as those come up nobody is given up. Nor is one that
+    /// waits for its turn to be sent the program.
     fn more_time(&self, agent: AgentId) -> Option<Time> {
-        let timeout_ms = self.session().start_timeout_ms;
         let Child { state: ChildState::Starting { .. }, shell: Some(start), .. } =
             *self.children.get(&agent)?
         else {
             return None;
         };
+        if self.deliveries.is_waiting(start) {
+            return Some(self.start_time_from(self.now));
+        }
         let is_before = |child: &&Child| child.shell.is_some_and(|other| other <= start);
         let last =
             self.children.values().filter(is_before).filter_map(|child| child.up_at).max()?;
-        let until = last + Duration::from_millis(timeout_ms.into());
+        let until = self.start_time_from(last);
         (until > self.now).then_some(until)
     }
 

@@ -17,6 +17,9 @@ pub enum Effect {
     /// Run the bootstrapper once, for all of `agents`. [`crate::Input::ShellEnded`] or
     /// [`crate::Input::ShellNotRun`] follows when it ends, or could not be run.
     Start(Start),
+    /// Send the agent's program down the shell of a start that asked for it. [`crate::Input::Delivery`]
+    /// follows as it is taken.
+    SendProgram(StartId),
     /// End the helper that a start runs, and all that it started. `ShellEnded` follows.
     KillShell(StartId),
     /// Send a message on each of these links.

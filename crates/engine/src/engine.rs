@@ -17,8 +17,8 @@ use model::{AgentId, IdSet, JobId, Time, Tree};
 use proto::{Credit, Event, Silence, Ticker};
 use wire::{Hello, JobFault, JobSpec, MarkKind, Message, SessionSpec, Stats, Welcome};
 
-use crate::child::Child;
 use crate::child_table::ChildTable;
+use crate::delivery::Deliveries;
 use crate::ending::{Ending, parent_gone};
 use crate::handout::Handout;
 use crate::head::Head;
@@ -51,6 +51,7 @@ pub struct Engine {
     pub(crate) children_max: u32,
     pub(crate) starts: BTreeMap<StartId, Vec<AgentId>>,
     pub(crate) starts_made: u64,
+    pub(crate) deliveries: Deliveries,
     /// Leaves that were started in the current set, in a session with strict batches.
     pub(crate) set_started: usize,
     /// When this process went on after it was stopped; only the head's is told of that.
@@ -133,6 +134,7 @@ impl Engine {
             children_max: children_max.max(1),
             starts: BTreeMap::new(),
             starts_made: 0,
+            deliveries: Deliveries::default(),
             set_started: 0,
             resumed_at: None,
             is_told: false,
@@ -161,6 +163,7 @@ impl Engine {
             Input::LinkDown { link, end, words } => self.on_link_down(link, end, words),
             Input::ConnectFailed(words) => self.abandon(words),
             Input::Started(start) => self.on_started(start),
+            Input::Delivery(start, delivery) => self.on_delivery(start, delivery),
             Input::ShellEnded { start, kind, status, words } => {
                 self.on_shell_ended(start, wire::StartCause::Shell(kind, status), words);
             }
@@ -217,6 +220,7 @@ impl Engine {
             return;
         }
         self.check_children();
+        self.send_programs();
         if self.handout.is_some() {
             self.start_waiting();
         }
@@ -253,7 +257,8 @@ impl Engine {
         let ending = self.ending.as_ref().map(|ending| ending.give_up_at);
         let tick = self.ticker.as_ref().map(Ticker::next);
         let start = self.start_due();
-        [above, children, job, ending, tick, start, self.joining.tell_at]
+        let turn = self.deliveries.due();
+        [above, children, job, ending, tick, start, turn, self.joining.tell_at]
             .into_iter()
             .flatten()
             .min()
@@ -304,23 +309,6 @@ impl Engine {
         }
         self.set_ticker();
         self.start_waiting();
-    }
-
-    fn plan_children(&mut self, tree: &Tree, below: &IdSet, mut names: Vec<String>) {
-        // The parts of a routed tree are no ranges.
-        let mut name_of = |id| {
-            let index = below.index_of(id).and_then(|index| usize::try_from(index).ok());
-            let name = index.and_then(|index| names.get_mut(index));
-            name.map(core::mem::take).unwrap_or_default()
-        };
-        for branch in crate::tree::branches(tree, below) {
-            let name = name_of(branch.child.0);
-            let below_names = branch.below.iter().map(&mut name_of).collect();
-            let child =
-                Child::new(self.now, branch.child, name, branch.below, below_names, branch.tree);
-            self.waiting.push_back(branch.child);
-            self.children.insert(branch.child, child);
-        }
     }
 
     /// Pings for as many children as there are.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::{AgentId, ExitStatus, JobId, Rank, Signal, Usage};
 use wire::{JobFault, Message, ShellFailureKind, Stream};
 
-use crate::{LinkId, StartId};
+use crate::{Delivery, LinkId, StartId};
 
 /// What ended a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,6 +57,8 @@ pub enum Input {
     /// This host has done its part of a start, whatever becomes of it, and is free for the next.
     /// Only from a driver that can tell, see [`crate::Engine::expect_started`].
     Started(StartId),
+    /// The host of a start asks for the agent's program, or gets it.
+    Delivery(StartId, Delivery),
     /// A bootstrapper's helper has ended.
     ShellEnded {
         /// Which start it ran.

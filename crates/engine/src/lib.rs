@@ -16,6 +16,7 @@ mod outcome;
 mod roll_call;
 
 mod children;
+mod delivery;
 mod ending;
 mod handout;
 mod job;
@@ -35,6 +36,7 @@ mod pace;
 mod rng;
 
 pub use config::{AgentConfig, HeadConfig, LinkId, StartId};
+pub use delivery::Delivery;
 pub use effect::{Effect, HOST_SILENT_MAX, PMI_FD, Spawn, Start};
 pub use engine::Engine;
 pub use input::{Input, LinkEnd};

@@ -33,6 +33,9 @@ pub fn stats_table(stats: &Stats, timeline: &Timeline) -> String {
     if stats.shell_links > 0 {
         let _ = writeln!(text, "{} links over remote shells", stats.shell_links);
     }
+    if stats.deliveries > 0 {
+        let _ = writeln!(text, "the program was sent to {} hosts that lacked it", stats.deliveries);
+    }
     text
 }
 
@@ -66,6 +69,7 @@ mod tests {
             bytes: [1234, 80, 1_000_000, 96],
             links_max: 3,
             retries: 1,
+            deliveries: 2,
             join_us_max: 250_000,
             ..Stats::default()
         };
@@ -76,6 +80,7 @@ mod tests {
         run           1.00 s        900        1000000
         teardown     10.0 ms          8             96
         5 processes, at most 3 links each, 1 starts retried, slowest join 0.25 s
+        the program was sent to 2 hosts that lacked it
         ");
     }
 }

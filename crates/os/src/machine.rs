@@ -13,6 +13,11 @@ pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// What kind of machine it is, as `uname -m` says it.
+pub fn architecture() -> String {
+    rustix::system::uname().machine().to_string_lossy().into_owned()
+}
+
 /// How many bytes of memory can be had without swapping (proc(5), `MemAvailable`), if the kernel says.
 pub fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;

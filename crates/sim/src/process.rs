@@ -47,6 +47,8 @@ pub(crate) struct Process {
     pub(crate) ignores_tasks: bool,
     /// When its host can start the next helper.
     pub(crate) starts_free_at: Time,
+    /// When all is sent that hosts are sent of the program.
+    pub(crate) sends_free_at: Time,
     /// Until when it works on what it was told: it has one thread.
     pub(crate) busy_until: Time,
     /// Connections that wait for it to accept them.
@@ -76,6 +78,7 @@ impl Process {
             tasks: BTreeMap::new(),
             ignores_tasks: false,
             starts_free_at: Time::ZERO,
+            sends_free_at: Time::ZERO,
             busy_until: Time::ZERO,
             unaccepted: 0,
             pause_ends: Vec::new(),

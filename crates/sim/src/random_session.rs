@@ -51,6 +51,7 @@ impl Session {
         let session = with_differing_hosts(session, &mut stream(6), n);
         let session = with_failing_tasks(session, &mut stream(5), n);
         let session = with_bad_shells(session, &mut stream(3), n);
+        let session = with_lacking_hosts(session, &mut stream(11), n);
         let session = with_faults(session, &mut stream(4), n);
         let session = with_shell_links(session, &mut stream(11), n);
         if stream(8).once_in(8) { session.encoded() } else { session }
@@ -308,6 +309,17 @@ fn with_bad_shells(mut session: Session, random: &mut Random, n: u32) -> Session
         session = session.shell(random_agent(random, n), &plans);
     }
     session
+}
+
+/// Hosts without the agents' program, in one session of four.
+fn with_lacking_hosts(session: Session, random: &mut Random, n: u32) -> Session {
+    if !random.once_in(4) {
+        return session;
+    }
+    let percent = *random.pick(&[20, 50, 100]);
+    let lacking = (1..=n).filter(|_| random.below(100) < percent).collect();
+    let bytes = random.between(1, 3_000_000);
+    session.lacking(lacking, bytes, *random.pick(&[300_000, 3_000_000, 100_000_000]))
 }
 
 /// How one run of a shell goes wrong; most often in a way that is worth another try.

@@ -69,6 +69,11 @@ pub struct Session {
     /// Agents on whose nodes the program is not, and tasks that can't be created: error numbers.
     pub(crate) missing_programs: BTreeMap<AgentId, i32>,
     pub(crate) failing_spawns: BTreeMap<Rank, i32>,
+    /// Agents on whose nodes their own program is not, how long it is, and how many bytes a second a
+    /// node can send of it.
+    pub(crate) lacking: IdSet,
+    pub(crate) program_bytes: u64,
+    pub(crate) upload: Option<u64>,
     pub(crate) spec: SessionSpec,
     grace: Duration,
     join_timeout: Option<Duration>,
@@ -119,6 +124,9 @@ impl Session {
             over_shells: IdSet::new(),
             missing_programs: BTreeMap::new(),
             failing_spawns: BTreeMap::new(),
+            lacking: IdSet::new(),
+            program_bytes: 0,
+            upload: None,
             // The times are those of `cli::setup`.
             spec: SessionSpec {
                 bootstrap: Vec::new(),
@@ -366,6 +374,13 @@ impl Session {
         self
     }
 
+    /// The agents' own program is not on these agents' nodes: it is so many bytes long, and a node can
+    /// send so many of them in a second.
+    #[must_use]
+    pub fn lacking(self, agents: IdSet, program_bytes: u64, upload: u64) -> Session {
+        Session { lacking: agents, program_bytes, upload: Some(upload), ..self }
+    }
+
     /// This task can't be created: the error number.
     #[must_use]
     pub fn no_spawn_of(mut self, rank: Rank, errno: i32) -> Session {
@@ -513,7 +528,10 @@ impl Session {
     fn start_max(&self) -> Duration {
         let launch = &self.calibration.launch;
         let gap = self.gaps.values().copied().fold(launch.gap(), Duration::max);
-        let parts = [launch.latency(), gap, self.reaction_max()];
+        // A start waits for others' programs, too.
+        let program_bytes = self.program_bytes.saturating_mul(self.lacking.len());
+        let programs = transfer_time(program_bytes, self.upload);
+        let parts = [launch.latency(), gap, self.reaction_max(), programs];
         parts.into_iter().fold(Duration::ZERO, Duration::saturating_add)
     }
 

@@ -17,6 +17,9 @@ pub(crate) const HUNG_MAX: Duration = Duration::from_secs(1);
 /// no fault to blame.
 pub(crate) const WELCOME_TIMEOUT_MIN: Duration = Duration::from_secs(10);
 
+/// How long a shell that reaches nobody takes until it tries again.
+pub(crate) const CALL_AGAIN: Duration = Duration::from_secs(1);
+
 /// A shell's index in the world.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct ShellId(pub(crate) usize);
@@ -35,8 +38,23 @@ pub(crate) struct Shell {
     pub(crate) plan: ShellPlan,
     /// The agents that it has started.
     pub(crate) started: Vec<ProcessId>,
+    /// How it gets the program, where its host lacks it.
+    pub(crate) program: ShellProgram,
     /// It has ended, or its end is on its way.
     pub(crate) is_over: bool,
     /// The two ends do not hear of each other any more.
     pub(crate) is_cut: bool,
+}
+
+/// What a shell has come to that looks for the agent's program.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ShellProgram {
+    /// It has asked for nothing.
+    Unasked,
+    /// It has asked for it.
+    Asked,
+    /// It is sent it, and so many bytes are still to come.
+    Sending(u64),
+    /// It has got it.
+    Stored,
 }

@@ -15,6 +15,7 @@ macro_rules! log {
 }
 
 mod compare;
+mod deliveries;
 mod effects;
 mod faults;
 mod finish;
@@ -73,6 +74,8 @@ pub(crate) struct World<'a> {
     hurt: IdSet,
     /// Agents that ended while tasks of theirs ran.
     cut_short: IdSet,
+    /// Agents on whose nodes the program was put.
+    stored: IdSet,
     holders: Holders,
     sets: Sets,
     /// Faults by step, the next one last.
@@ -115,6 +118,8 @@ enum Happening {
     LinkTimeout(LinkId, usize),
     /// A shell has got so far that its agents exist, or that it fails.
     ShellReady(ShellId),
+    /// A host has taken a piece of the agent's program.
+    ProgramPiece(ShellId),
     /// A shell has ended here.
     ShellEnded(ShellId, ShellEnd),
     /// A started agent calls its parent, for the how manieth time.
@@ -210,6 +215,7 @@ impl World<'_> {
             rulebook: session.rulebook(),
             hurt: if session.keeps_time() { IdSet::new() } else { IdSet::range(0, session.n) },
             cut_short: IdSet::new(),
+            stored: IdSet::new(),
             holders: Holders::new(session.n),
             sets: Sets::new(session.spec.batch, &session.tree, session.n),
             step_faults: Vec::new(),
@@ -265,6 +271,7 @@ impl World<'_> {
             Happening::LinkDown(link, end) => self.see_link_down(link, end),
             Happening::LinkTimeout(link, end) => self.link_timeout(link, end),
             Happening::ShellReady(shell) => self.shell_ready(shell),
+            Happening::ProgramPiece(shell) => self.take_piece(shell),
             Happening::ShellEnded(shell, end) => self.shell_ended(shell, end),
             Happening::Call(process, tries) => self.call(process, tries),
             Happening::Queued(process) => self.await_turn(process),

@@ -611,6 +611,8 @@ pub struct Stats {
     pub retries: u32,
     /// Links that run over the streams of remote shells.
     pub shell_links: u32,
+    /// Starts whose hosts had to be sent the agent's program.
+    pub deliveries: u32,
     /// The longest time from the start of an agent to its joining, in microseconds.
     pub join_us_max: u64,
     /// Agents whose tasks may have written more than was passed on: they had not said that all has
@@ -631,6 +633,7 @@ impl Stats {
         self.links_max = self.links_max.max(other.links_max);
         self.retries = self.retries.saturating_add(other.retries);
         self.shell_links = self.shell_links.saturating_add(other.shell_links);
+        self.deliveries = self.deliveries.saturating_add(other.deliveries);
         self.join_us_max = self.join_us_max.max(other.join_us_max);
         self.unfinished = self.unfinished.union(&other.unfinished);
     }

@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
+mod delivery;
 mod mpi;
 mod reach;
 mod shells;

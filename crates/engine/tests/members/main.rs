@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod batch;
+mod delivery;
 mod groups;
 mod member;
 mod missing;

@@ -26,6 +26,7 @@ impl World<'_> {
         }
         match effect {
             Effect::Start(start) => self.start(id, &start),
+            Effect::SendProgram(start) => self.send_program(id, start),
             Effect::KillShell(start) => self.kill_shell_of(id, start),
             Effect::Send { links, message } => self.send(id, &links, &message),
             Effect::SetLinkTimeout(link, ms) => self.set_link_timeout(id, link, ms),

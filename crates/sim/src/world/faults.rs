@@ -9,7 +9,7 @@ use wire::Stream;
 use super::{Happening, World};
 use crate::fault::{Fault, ShellPlan, TwinOf, Way};
 use crate::process::{End, Process, ProcessId};
-use crate::shell::{Shell, ShellId};
+use crate::shell::{Shell, ShellId, ShellProgram};
 use crate::task::stream_index;
 
 /// Neither end of a link hears anything.
@@ -257,6 +257,7 @@ impl World<'_> {
             attempt,
             plan: ShellPlan::Works,
             started: vec![id],
+            program: ShellProgram::Unasked,
             is_over: true,
             is_cut: self.apart_until(self.processes[by.0].agent, agent).is_some(),
         });

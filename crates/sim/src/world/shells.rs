@@ -10,13 +10,10 @@ use super::{Happening, LOCAL_TIME, ShellEnd, World};
 use crate::calibration::Cpu;
 use crate::fault::ShellPlan;
 use crate::process::{End, Process, ProcessId};
-use crate::shell::{HUNG_MAX, Shell, ShellId};
+use crate::shell::{CALL_AGAIN, HUNG_MAX, Shell, ShellId, ShellProgram};
 
 /// How long a system call takes to find that nobody answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long a shell that reaches nobody takes until it tries again.
-const CALL_AGAIN: Duration = Duration::from_secs(1);
 
 /// Within which time all is gone that was below a process that has ended.
 const REAPED_MAX: Duration = Duration::from_secs(1);
@@ -47,6 +44,7 @@ impl World<'_> {
             attempt: start.attempt,
             plan,
             started: Vec::new(),
+            program: ShellProgram::Unasked,
             is_over: false,
             is_cut: apart_until.is_some(),
         });
@@ -93,7 +91,14 @@ impl World<'_> {
         if shell.is_cut {
             return self.after(CALL_AGAIN, Happening::ShellReady(id));
         }
-        match shell.plan {
+        let works = matches!(
+            shell.plan,
+            ShellPlan::Works | ShellPlan::Slow(_) | ShellPlan::EndsEarly | ShellPlan::Mute
+        );
+        if works && self.asks_for_program(id) {
+            return;
+        }
+        match self.shells[id.0].plan {
             ShellPlan::Works | ShellPlan::Slow(_) => self.bring_up(id, true),
             ShellPlan::Mute => self.bring_up(id, false),
             ShellPlan::EndsEarly => {

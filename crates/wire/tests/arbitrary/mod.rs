@@ -301,10 +301,10 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
 }
 
 fn stats() -> impl Strategy<Value = Stats> {
-    let counts = (any::<[u32; 4]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>());
+    let counts = (any::<[u32; 5]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>());
     (counts, id_set()).prop_map(
         |(
-            ([agents, links_max, retries, shell_links], messages, bytes, join_us_max),
+            ([agents, links_max, retries, shell_links, deliveries], messages, bytes, join_us_max),
             unfinished,
         )| Stats {
             agents,
@@ -313,6 +313,7 @@ fn stats() -> impl Strategy<Value = Stats> {
             links_max,
             retries,
             shell_links,
+            deliveries,
             join_us_max,
             unfinished,
         },

@@ -240,6 +240,7 @@ fn stats() -> Stats {
         links_max: 3,
         retries: 1,
         shell_links: 2,
+        deliveries: 1,
         join_us_max: 1_028_000,
         unfinished: IdSet::range(4, 5),
     }
