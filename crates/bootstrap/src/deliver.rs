@@ -1,10 +1,10 @@
 //! How an agent's program comes to a host that lacks it: down the shell that starts the agent.
 //!
 //! The remote command runs the program that lies where the user says. Where there is none, it becomes
-//! a shell that reads one line of standard input and does what it says: [`deliver.sh`](LINE) looks for
+//! a shell that reads one line of standard input and does what it says: `deliver.sh` looks for
 //! the program in a cache, and asks for it when it is not there. A program that finds itself to be of
 //! another build than it was told becomes that same shell. So builds of different age get along: all
-//! that one expects of another is [`READ_AND_RUN`].
+//! that one expects of another is `READ_AND_RUN`.
 //!
 //! The script and the boot line are sent at once; at a [`Request::Program`](crate::Request) the
 //! [`Program::announcement`] with the program behind it, and at a `Request::Boot` the boot line
@@ -25,13 +25,13 @@ const SCRIPT: &str = include_str!("deliver.sh");
 
 const CLEANING: &str = include_str!("clean.sh");
 
-/// The line for a shell that runs [`READ_AND_RUN`]: brings up an agent of this build, which runs on
+/// The line for a shell that runs `READ_AND_RUN`: brings up an agent of this build, which runs on
 /// machines of this kind (`uname -m`).
 pub fn line(build: &str, machine: &str) -> Vec<u8> {
     one_line(&format!("build={build}\nmachine={machine}\n{SCRIPT}"))
 }
 
-/// The line for a shell that runs [`READ_AND_RUN`]: removes the programs that are cached there.
+/// The line for a shell that runs `READ_AND_RUN`: removes the programs that are cached there.
 pub fn cleaning() -> Vec<u8> {
     one_line(CLEANING)
 }
@@ -44,7 +44,7 @@ fn one_line(script: &str) -> Vec<u8> {
     (lines.join(r"\n") + "\n").into_bytes()
 }
 
-/// Becomes the shell that [`line`] is for; standard input must not have been read. Returns only when
+/// Becomes the shell that [`line()`] is for; standard input must not have been read. Returns only when
 /// that fails.
 pub fn step_aside() -> io::Error {
     Command::new("/bin/sh").args(["-c", READ_AND_RUN]).exec()
