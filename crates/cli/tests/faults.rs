@@ -479,7 +479,7 @@ fn cut_unknown(hosts: &Hosts) {
 
 /// The remote shell in which the hurt host's agent runs, wherever it was started.
 fn shell_to_hurt(hosts: &Hosts) -> Member {
-    let to_hurt = format!(" {HURT} exec ");
+    let to_hurt = format!(" {HURT} test ");
     let mut members = hosts.members().into_iter();
     members.find(|m| m.role == Role::Shell && m.process.command.contains(&to_hurt)).unwrap()
 }

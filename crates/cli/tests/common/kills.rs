@@ -179,7 +179,7 @@ fn node_of(member: &Member, all: &[Member]) -> Option<String> {
         let words = at.process.command.split(' ');
         let mut pairs = words.clone().zip(words.skip(1));
         // A shell further in has its command right after `-c`.
-        let found = pairs.find(|(node, next)| *next == "exec" && *node != "-c");
+        let found = pairs.find(|(node, next)| *next == "test" && *node != "-c");
         if at.role == Role::Shell
             && let Some((node, _)) = found
         {

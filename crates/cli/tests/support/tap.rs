@@ -84,7 +84,7 @@ impl Tap {
     /// `convoke run` on these hosts, whose agents are all started through here.
     pub(crate) fn run(&self, test: &str, hosts: &str) -> Convoke {
         let shell = SHELL.replace("PORT", &self.port.to_string());
-        Convoke::new(test).args(["--hosts", hosts, "--shell", &shell])
+        Convoke::new(test).args(["--deliver", "never", "--hosts", hosts, "--shell", &shell])
     }
 
     /// Where the parent of `agent` listens, once its start is under way.

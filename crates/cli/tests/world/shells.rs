@@ -165,7 +165,8 @@ fn a_startup_file_that_waits_for_input_ends_with_the_time_to_join() {
 fn a_path_of_a_program_that_is_not_there_is_told_whatever_the_shell() {
     let world = every_shell();
     for host in world.bed.hosts() {
-        let run = world.convoke("missing").words("--agent-path /no/such/convoke --hosts");
+        let run =
+            world.convoke("missing").words("--deliver never --agent-path /no/such/convoke --hosts");
         let words = world.end(run.args([host, "true"])).with_status(252).stderr;
         assert!(words.contains("no agent program there"), "{host}: {words}");
     }
@@ -237,7 +238,7 @@ fn processes_that_a_user_may_not_have_are_told_with_what_to_do() {
 fn a_startup_file_that_takes_the_agents_first_line_is_told_by_the_agent() {
     let world = World::up(1);
     world.write(".bashrc", "read line\n");
-    let run = world.convoke("taken").words("--hosts n0 --join-timeout 7s true");
+    let run = world.convoke("taken").words("--deliver never --hosts n0 --join-timeout 7s true");
     let ended = world.end(run).with_status(252);
     assert!(
         ended.stderr.contains("does a start-up file here read standard input?"),
