@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use model::{HOSTS_MAX, Tree};
+use model::{HOSTS_MAX, Route, RouteError, Tree};
 
 use crate::{duration, manual};
 
@@ -82,6 +82,10 @@ pub(crate) struct SimArgs {
     /// Who starts whom, as for `convoke run`
     #[arg(long, value_name = "TREE", default_value = "adaptive")]
     pub(crate) tree: Tree,
+
+    /// Which way a job's messages go, as for `convoke run`
+    #[arg(long, value_name = "ROUTE", default_value = "same")]
+    pub(crate) route: RouteName,
 
     /// Starts that one agent has in flight
     #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..))]
@@ -230,6 +234,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TREE", help_heading = "Agents")]
     pub(crate) tree: Option<Tree>,
 
+    /// Which way a job's messages go: same (as the agents came up), kary:K, binomial or direct
+    #[arg(long, value_name = "ROUTE", default_value = "same", help_heading = "Agents")]
+    pub(crate) route: RouteName,
+
     /// Starts that one agent has in flight
     #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
     pub(crate) window: u32,
@@ -282,6 +290,18 @@ pub(crate) enum StdinTo {
     Nobody,
     /// To this task.
     Task(u32),
+}
+
+/// The routing tree, if it is not the spawn tree.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct RouteName(pub(crate) Option<Route>);
+
+impl std::str::FromStr for RouteName {
+    type Err = RouteError;
+
+    fn from_str(text: &str) -> Result<RouteName, RouteError> {
+        Route::parse_or_same(text).map(RouteName)
+    }
 }
 
 /// What a failed task means for the others.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options that stand before the program and are followed by a value of their own.
-const WITH_VALUE: [&str; 30] = [
+const WITH_VALUE: [&str; 31] = [
     "-n",
     "-np",
     "-ppn",
@@ -16,6 +16,7 @@ const WITH_VALUE: [&str; 30] = [
     "--env",
     "--wdir",
     "--tree",
+    "--route",
     "--launcher",
     "--shell",
     "--ssh-arg",

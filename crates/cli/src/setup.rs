@@ -132,6 +132,8 @@ fn session(args: &RunArgs, n: u64) -> Result<SessionSpec, SetupError> {
         heartbeat_ms: HEARTBEAT_MS,
         link_timeout_ms: LINK_TIMEOUT_MS,
         marks: args.timeline.is_some(),
+        route: args.route.0,
+        pushes_contacts: n <= engine::CONTACTS_PUSHED_MAX,
     })
 }
 

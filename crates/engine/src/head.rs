@@ -8,19 +8,22 @@
 //! Every node ends as joined or as failed with a cause. The first failure condemns the session, but
 //! the others get a moment to be told of in the same breath.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, IdSet, JobId, Rank, Signal, Time};
+use model::{AgentId, IdSet, JobId, Rank, Route, Signal, StatusRuns, Time};
 use proto::Event;
 use wire::frame::DATA_BYTES_MAX;
-use wire::{AgentLoss, JobFault, JobSpec, Message, StartCause, StartFailure, Stream};
+use wire::{AgentLoss, JobFault, JobSpec, Message, Routes, StartCause, StartFailure, Stream};
 
 use crate::child;
 use crate::engine::Orders;
 use crate::job::INPUT_BYTES;
+use crate::route::RouteTree;
 use crate::{Effect, HeadConfig, Outcome, exit_code};
 
 /// What the head knows and has decided.
@@ -33,6 +36,13 @@ pub(crate) struct Head {
     joined: IdSet,
     failed: IdSet,
     state: State,
+    /// The shape of the routing tree, if it is not the spawn tree, and once all have joined the tree.
+    shape: Option<Route>,
+    routes: Option<RouteTree>,
+    /// All that reports to the head in that tree has said that nothing runs any more.
+    is_done: bool,
+    /// Agents that have said so themselves, since their routing parent is gone.
+    orphans_done: IdSet,
     job: JobId,
     stdin: Option<Rank>,
     stop_on_failure: bool,
@@ -54,6 +64,8 @@ pub(crate) struct Head {
 enum State {
     /// Agents are joining. After a failure, others that fail are waited for until `condemned_at`.
     Joining { deadline: Time, told: bool, condemned_at: Option<Time> },
+    /// All have joined, and take their places in the routing tree.
+    Routing,
     /// The tasks run.
     Running,
     /// The tasks are being ended; agents that do not say so in time are left behind.
@@ -101,6 +113,10 @@ impl Head {
             joined: IdSet::default(),
             failed: IdSet::default(),
             state: State::Joining { deadline, told: false, condemned_at: None },
+            shape: config.session.route,
+            routes: None,
+            is_done: false,
+            orphans_done: IdSet::default(),
             job: config.job.job,
             stdin: config.job.io.stdin,
             stop_on_failure: config.job.stop_on_failure,
@@ -121,7 +137,7 @@ impl Head {
                 Some(condemned_at.map_or(*deadline, |at| at.min(*deadline)))
             }
             State::Stopping { until } => Some(*until),
-            State::Running | State::Leaving => None,
+            State::Routing | State::Running | State::Leaving => None,
         };
         [state, self.timeout_at, self.kill_at].into_iter().flatten().min()
     }
@@ -147,13 +163,15 @@ impl Head {
                 orders.effects.push_back(Effect::ReadInput(bytes));
             }
             Message::InputClosed(_) => self.close_input(orders),
-            Message::Done { job, statuses } => {
-                self.outcome.statuses = statuses;
-                // Who was left behind may have tasks that run.
-                if !matches!(self.state, State::Leaving) {
-                    orders.events.push_back(Event::JobDone(job));
+            Message::Done { job: _, statuses } => {
+                self.outcome.statuses.merge(&statuses);
+                self.is_done = true;
+                self.check_done(orders);
+            }
+            Message::Routed => {
+                if matches!(self.state, State::Routing) {
+                    self.launch(orders);
                 }
-                self.end(orders);
             }
             Message::Records(_, records) => self.outcome.records.extend(records),
             Message::Lost(loss) => self.on_lost(loss, orders),
@@ -177,8 +195,41 @@ impl Head {
             | Message::Ping { .. }
             | Message::Suspend(_)
             | Message::MoreWork(_)
-            | Message::Work(_) => {}
+            | Message::Work(_)
+            | Message::Contacts(_)
+            | Message::Resolve(_)
+            | Message::Route(_)
+            | Message::Attach(_)
+            | Message::Received(_)
+            | Message::Forward(_)
+            | Message::Gone(_) => {}
         }
+    }
+
+    /// Handles that nothing runs any more at and below an agent whose routing parent is gone.
+    pub(crate) fn on_orphan_done(
+        &mut self,
+        agent: AgentId,
+        statuses: &StatusRuns,
+        orders: &mut Orders,
+    ) {
+        self.outcome.statuses.merge(statuses);
+        self.orphans_done.insert(agent.0);
+        self.check_done(orders);
+    }
+
+    /// Ends the session once nothing runs any more, also where nobody passes it on.
+    fn check_done(&mut self, orders: &mut Orders) {
+        let orphans = self.routes.as_ref().map(|routes| routes.orphans(&self.failed));
+        let awaited = orphans.unwrap_or_default().difference(&self.orphans_done);
+        if !self.is_done || !awaited.is_empty() {
+            return;
+        }
+        // Who was left behind may have tasks that run.
+        if !matches!(self.state, State::Leaving) {
+            orders.events.push_back(Event::JobDone(self.job));
+        }
+        self.end(orders);
     }
 
     fn on_joined(&mut self, ids: &IdSet, orders: &mut Orders) {
@@ -203,9 +254,10 @@ impl Head {
     fn on_lost(&mut self, loss: AgentLoss, orders: &mut Orders) {
         self.failed = self.failed.union(&loss.agents);
         orders.events.push_back(Event::AgentLost(loss.clone()));
-        if !matches!(self.state, State::Joining { .. }) {
-            self.outcome.incomplete = self.outcome.incomplete.union(&loss.agents);
+        if !matches!(self.state, State::Joining { .. } | State::Routing) {
+            self.outcome.incomplete = self.outcome.incomplete.union(&self.cut_off(&loss.agents));
         }
+        let gone = loss.agents.clone();
         self.outcome.losses.push(loss);
         self.decide(exit_code::AGENT_LOST);
         match self.state {
@@ -213,9 +265,23 @@ impl Head {
                 self.condemn(orders.now);
                 self.check_members(orders);
             }
+            State::Routing => self.end(orders),
             State::Running => self.stop(self.grace, orders),
             State::Stopping { .. } | State::Leaving => {}
         }
+        if self.routes.is_some() && matches!(self.state, State::Stopping { .. }) {
+            orders.down.push(Message::Gone(gone));
+            self.check_done(orders);
+        }
+    }
+
+    /// These agents and all whose output went through them, as long as some may have been on its way.
+    fn cut_off(&self, gone: &IdSet) -> IdSet {
+        let Some(routes) = self.routes.as_ref().filter(|_| !self.is_done) else {
+            return gone.clone();
+        };
+        let below = gone.iter().map(|id| routes.subtree(AgentId(id)));
+        below.fold(gone.clone(), |all, below| all.union(&below))
     }
 
     /// A failure that ends the session; others have a moment to become known.
@@ -236,15 +302,25 @@ impl Head {
             return;
         }
         if self.failed.is_empty() && self.outcome.faults.is_empty() {
-            self.launch(orders);
+            orders.events.push_back(Event::AllJoined);
+            self.route(orders);
         } else {
             self.end(orders);
         }
     }
 
+    /// Has the members take their places in the routing tree, if that is another than the spawn tree.
+    fn route(&mut self, orders: &mut Orders) {
+        let Some(shape) = self.shape else { return self.launch(orders) };
+        let members = self.members.clone();
+        self.state = State::Routing;
+        self.routes = Some(RouteTree::new(shape, AgentId::HEAD, members.clone()));
+        let routes = Routes { members, contacts: Vec::new() };
+        orders.down.push(Message::Route(Box::new(routes)));
+    }
+
     fn launch(&mut self, orders: &mut Orders) {
         self.state = State::Running;
-        orders.events.push_back(Event::AllJoined);
         orders.events.push_back(Event::Launched(self.job));
         orders.down.push(Message::Launch(self.job));
         if self.stdin.is_some() {
@@ -274,7 +350,11 @@ impl Head {
         self.outcome.faults.push(fault);
         match self.state {
             State::Running if stops => self.stop(self.grace, orders),
-            State::Joining { .. } | State::Running | State::Stopping { .. } | State::Leaving => {}
+            State::Joining { .. }
+            | State::Routing
+            | State::Running
+            | State::Stopping { .. }
+            | State::Leaving => {}
         }
     }
 
@@ -311,7 +391,7 @@ impl Head {
         }
         self.outcome.output_closed = true;
         match self.state {
-            State::Joining { .. } | State::Running => {
+            State::Joining { .. } | State::Routing | State::Running => {
                 self.decide(exit_code::OUTPUT_CLOSED);
                 self.interrupt(self.grace, orders);
             }
@@ -364,7 +444,7 @@ impl Head {
         let first = self.outcome.signal.is_none();
         let code = 128 + self.outcome.signal.get_or_insert(signal).0;
         match self.state {
-            State::Joining { .. } => {
+            State::Joining { .. } | State::Routing => {
                 self.decide(code);
                 self.end(orders);
             }
@@ -387,7 +467,7 @@ impl Head {
     /// Ends what is going on, whatever it is.
     fn interrupt(&mut self, grace: Duration, orders: &mut Orders) {
         match self.state {
-            State::Joining { .. } => self.end(orders),
+            State::Joining { .. } | State::Routing => self.end(orders),
             State::Running => self.stop(grace, orders),
             State::Stopping { .. } | State::Leaving => {}
         }
@@ -453,7 +533,11 @@ impl Head {
             }
             State::Joining { deadline, .. } if *deadline <= now => self.give_up_missing(orders),
             State::Stopping { until } if *until <= now => self.end(orders),
-            State::Joining { .. } | State::Running | State::Stopping { .. } | State::Leaving => {}
+            State::Joining { .. }
+            | State::Routing
+            | State::Running
+            | State::Stopping { .. }
+            | State::Leaving => {}
         }
     }
 

@@ -145,6 +145,41 @@ impl Job {
         self.fence.add_child(agent);
     }
 
+    /// Waits for these children and no others; nothing is launched yet.
+    pub(crate) fn set_children(&mut self, children: BTreeSet<AgentId>) {
+        self.fence = Fence::new(self.has_tasks(), children.iter().copied());
+        self.children = children;
+    }
+
+    /// Handles that the job is ended before it was launched here: no task of it will ever run.
+    fn never_launch(&mut self) {
+        self.launched = true;
+        self.tasks.clear();
+        self.to_spawn.clear();
+        self.sweep = Sweep::Done;
+        self.fence.on_local_end();
+    }
+
+    /// Whether tasks below this child may still run, as far as is known.
+    pub(crate) fn has_child(&self, agent: AgentId) -> bool {
+        self.children.contains(&agent)
+    }
+
+    /// Whether the parent was told that all has ended.
+    pub(crate) fn has_reported(&self) -> bool {
+        self.reported
+    }
+
+    /// Somebody else has to be told that all has ended.
+    pub(crate) fn report_again(&mut self) {
+        self.reported = false;
+    }
+
+    /// The children below which tasks may still run, once the job is launched.
+    pub(crate) fn unfinished_children(&self) -> impl Iterator<Item = AgentId> {
+        self.children.iter().copied().filter(|_| self.launched)
+    }
+
     pub(crate) fn has_tasks(&self) -> bool {
         !self.tasks.is_empty()
     }
@@ -214,7 +249,8 @@ impl Engine {
         };
         own.launched = true;
         self.phase = Phase::Launch;
-        self.tell_children(Message::Launch(job));
+        self.tell_below(Message::Launch(job));
+        self.grant_edges();
         self.mark(self.id, MarkKind::Launched);
         if !self.is_head() {
             self.events.push_back(Event::Launched(job));
@@ -279,7 +315,7 @@ impl Engine {
         let unfinalized = job.pmi.state(rank) == pmi::ClientState::Active && !task.broke_pmi;
         job.pmi.on_task_exit(rank);
         if job.spec.io.stdin == Some(rank) {
-            self.up(Message::InputClosed(id));
+            self.up_job(Message::InputClosed(id));
         }
         if status != ExitStatus::Exited(0) {
             self.task_fault(JobFault::Task { rank, status });
@@ -338,13 +374,12 @@ impl Engine {
             && job.is_done()
         {
             job.reported = true;
-            let statuses = core::mem::take(&mut job.statuses);
-            let job = job.id();
+            let (statuses, job) = (job.statuses.clone(), job.id());
             if !self.is_head() {
                 self.events.push_back(Event::JobDone(job));
             }
             self.send_records();
-            self.up(Message::Done { job, statuses });
+            self.up_job(Message::Done { job, statuses });
         }
     }
 
@@ -363,6 +398,10 @@ impl Engine {
         let id = job.id();
         job.to_spawn.clear();
         self.phase = Phase::End;
+        if self.place.is_some() && !job.launched {
+            // The order to launch takes another way, and may be late or have got lost.
+            job.never_launch();
+        }
         if grace.is_zero() {
             job.stopping = Some(Stopping { kill_at: None });
             self.signal_tasks(id, Signal::KILL);

@@ -13,6 +13,7 @@ mod input;
 mod engine;
 mod head;
 mod outcome;
+mod parent;
 
 mod children;
 mod ending;
@@ -22,6 +23,10 @@ mod joining;
 mod marks;
 mod set;
 mod suspension;
+
+mod contacts;
+mod edge;
+mod routing;
 
 pub mod exit_code;
 pub mod route;
@@ -34,6 +39,7 @@ mod pace;
 mod rng;
 
 pub use config::{AgentConfig, HeadConfig, LinkId, StartId};
+pub use contacts::CONTACTS_PUSHED_MAX;
 pub use effect::{Effect, HOST_SILENT_MAX, PMI_FD, Spawn, Start};
 pub use engine::Engine;
 pub use input::{Input, LinkEnd};

@@ -3,6 +3,7 @@
 
 extern crate alloc;
 
+mod backlog;
 mod credit;
 mod event;
 mod fence;
@@ -10,6 +11,7 @@ mod heartbeat;
 mod last_lines;
 mod lines;
 
+pub use backlog::Backlog;
 pub use credit::{Credit, Grants};
 pub use event::Event;
 pub use fence::{Fence, FenceEffect, FenceError};

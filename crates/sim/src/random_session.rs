@@ -19,7 +19,7 @@ use crate::random_faults::with_faults;
 use crate::script::{Script, Step};
 use crate::session::Session;
 
-const TREES: [&str; 9] = [
+const TREES: [&str; 10] = [
     "flat",
     "chain",
     "kary:2",
@@ -28,6 +28,7 @@ const TREES: [&str; 9] = [
     "two-level",
     "greedy",
     "greedy:100,30",
+    "route:kary:2",
     "adaptive",
 ];
 
@@ -46,6 +47,7 @@ impl Session {
         let session = with_links(session, &mut stream(10), n);
         let session = with_machines(session, &mut stream(7));
         let session = with_differing_hosts(session, &mut stream(6), n);
+        let session = with_route(session, &mut stream(11));
         let session = with_failing_tasks(session, &mut stream(5), n);
         let session = with_bad_shells(session, &mut stream(3), n);
         let session = with_faults(session, &mut stream(4), n);
@@ -70,6 +72,21 @@ fn with_tasks(session: Session, random: &mut Random, n: u32) -> Session {
     let session = session.script(random_script(random, reads));
     let reader = random_rank(random, session.n_tasks());
     session.reader(reader).input(if has_input { random.below(input_bytes) } else { 0 })
+}
+
+/// In one session of two, a routing tree that is not the spawn tree; some agents nobody reaches.
+fn with_route(session: Session, random: &mut Random) -> Session {
+    const ROUTES: [&str; 6] = ["kary:1", "kary:2", "kary:5", "kary:16", "binomial", "direct"];
+    if random.once_in(2) {
+        return session;
+    }
+    let session = session.route(random.pick::<&str>(&ROUTES));
+    let session = if random.once_in(3) { session.contacts_on_demand() } else { session };
+    if !random.once_in(4) {
+        return session;
+    }
+    let deaf = (0..random.below(5)).map(|_| random_number(random, 0, 20)).collect();
+    session.deaf(deaf)
 }
 
 /// Limits and times that a user or a site can set.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{HOST_SILENT_MAX, HeadConfig};
-use model::{AgentId, FilePattern, IdSet, JobId, Rank, Signal, TaskMap, Tree};
+use model::{AgentId, FilePattern, IdSet, JobId, Rank, Route, Signal, TaskMap, Tree};
 use wire::{IoSpec, JobSpec, OutputSpec, SessionSpec};
 
 use crate::calibration::Calibration;
@@ -53,6 +53,8 @@ pub struct Session {
     /// The gap of starts on hosts where it is not the usual one.
     gaps: BTreeMap<AgentId, Duration>,
     pub(crate) tree: Tree,
+    /// Agents that can't listen for routing children.
+    pub(crate) deaf: IdSet,
     tasks: Vec<u32>,
     script: Script,
     scripts: BTreeMap<Rank, Script>,
@@ -101,6 +103,7 @@ impl Session {
             tells_started: false,
             gaps: BTreeMap::new(),
             tree: Tree::Binomial,
+            deaf: IdSet::new(),
             tasks: vec![1; usize::try_from(n).unwrap_or(usize::MAX)],
             script: Script::new(),
             scripts: BTreeMap::new(),
@@ -119,6 +122,8 @@ impl Session {
                 heartbeat_ms: 2_500,
                 link_timeout_ms: 6_500,
                 marks: false,
+                route: None,
+                pushes_contacts: true,
             },
             goes_on: false,
             grace: Duration::from_secs(1),
@@ -135,6 +140,28 @@ impl Session {
     #[must_use]
     pub fn tree(self, name: &str) -> Session {
         Session { tree: name.parse().expect("a tree's name"), ..self }
+    }
+
+    /// The routing tree, by its name.
+    ///
+    /// # Panics
+    /// When no route has this name.
+    #[must_use]
+    pub fn route(self, name: &str) -> Session {
+        let route = Route::parse_or_same(name).expect("a route's name");
+        self.spec(|spec| spec.route = route)
+    }
+
+    /// Agents ask where others listen, as in very large sessions.
+    #[must_use]
+    pub fn contacts_on_demand(self) -> Session {
+        self.spec(|spec| spec.pushes_contacts = false)
+    }
+
+    /// These agents can't listen, or nobody reaches them.
+    #[must_use]
+    pub fn deaf(self, deaf: IdSet) -> Session {
+        Session { deaf, ..self }
     }
 
     /// Engines are told when their hosts are free for another start, as no real driver can tell.
@@ -413,6 +440,8 @@ impl Session {
             Fault::Crash(_)
             | Fault::KillKeeper(_)
             | Fault::KillShell(_)
+            | Fault::CutRoute(_)
+            | Fault::BreakRoute(_)
             | Fault::KillTask(_)
             | Fault::HangShell(_)
             | Fault::HangTask(..)

@@ -98,7 +98,16 @@ impl Class {
             | Message::Ping { .. }
             | Message::Suspend(_)
             | Message::MoreWork(_)
-            | Message::Work(_) => Class::Control,
+            | Message::Work(_)
+            | Message::Contacts(_)
+            | Message::Resolve(_)
+            | Message::Route(_)
+            | Message::Attach(_)
+            | Message::Received(_)
+            | Message::Routed
+            | Message::Gone(_) => Class::Control,
+            Message::Forward(forward) if forward.is_data => Class::Data,
+            Message::Forward(_) => Class::Control,
         }
     }
 }

@@ -26,8 +26,8 @@ impl Engine {
         let Some(own) = self.job.as_ref().filter(|own| own.id() == job) else { return };
         if own.tasks.contains_key(&rank) {
             self.effects.push_back(Effect::WriteTask { job, rank, data });
-        } else if let Some(link) = self.link_towards(rank) {
-            self.send(vec![link], Message::Input { job, rank, offset, data });
+        } else {
+            self.send_towards(rank, Message::Input { job, rank, offset, data });
         }
     }
 
@@ -35,28 +35,30 @@ impl Engine {
         let Some(own) = self.job.as_ref().filter(|own| own.id() == job) else { return };
         if own.tasks.contains_key(&rank) {
             self.effects.push_back(Effect::CloseTaskInput { job, rank });
-        } else if let Some(link) = self.link_towards(rank) {
-            self.send(vec![link], Message::InputEnd(job, rank));
+        } else {
+            self.send_towards(rank, Message::InputEnd(job, rank));
         }
     }
 
-    /// The link of the child that has this task below it, unless that child is being lost and has
-    /// missed orders that came before.
-    fn link_towards(&self, rank: Rank) -> Option<crate::LinkId> {
-        let agent = self.job.as_ref()?.spec.map.node_of(rank)?.agent();
-        let below = self.children.range(..=agent).next_back();
-        let owner =
-            |child: &&crate::child::Child| child.agent == agent || child.below.contains(agent.0);
-        let child = below.map(|(_, child)| child).filter(owner);
-        let child = child.or_else(|| self.children.values().find(owner));
-        child.filter(|child| child.is_up()).and_then(|child| child.link)
+    /// Sends a message on its way to a task that is below. A child that is being lost gets nothing: it
+    /// has missed orders that came before.
+    fn send_towards(&mut self, rank: Rank, message: Message) {
+        let node = self.job.as_ref().and_then(|job| job.spec.map.node_of(rank));
+        let Some(agent) = node.map(|node| node.agent()) else { return };
+        if let Some(place) = &self.place {
+            if let Some(child) = place.tree.child_towards(self.id, agent) {
+                self.send_to(&[child], message);
+            }
+        } else if let Some(link) = self.spawn_child_towards(agent).flatten() {
+            self.send(vec![link], message);
+        }
     }
 
     pub(crate) fn on_task_input_written(&mut self, bytes: u32) {
         let Some(job) = &mut self.job else { return };
         let id = job.id();
         if let Some(grant) = job.input.on_passed(bytes as usize) {
-            self.up(Message::InputCredit(id, grant));
+            self.up_job(Message::InputCredit(id, grant));
         }
     }
 }

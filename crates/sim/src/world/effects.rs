@@ -30,6 +30,8 @@ impl World<'_> {
             Effect::Send { links, message } => self.send(id, &links, &message),
             Effect::SetLinkTimeout(link, ms) => self.set_link_timeout(id, link, ms),
             Effect::Close(link) => self.close_link(id, link),
+            Effect::Listen => self.listen(id),
+            Effect::Connect { peer, contact } => self.seek(id, peer, contact),
             Effect::Prepare { job, host: _ } => self.prepare(id, job.job),
             Effect::Spawn(spawn) => self.spawn(id, &spawn),
             Effect::SignalTasks { job: _, signal } => self.signal_tasks(id, signal),

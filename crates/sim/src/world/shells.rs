@@ -13,7 +13,7 @@ use crate::process::{End, Process, ProcessId};
 use crate::shell::{HUNG_MAX, Shell, ShellId};
 
 /// How long a system call takes to find that nobody answers.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a shell that reaches nobody takes until it tries again.
 const CALL_AGAIN: Duration = Duration::from_secs(1);
@@ -230,7 +230,7 @@ impl World<'_> {
             let words = "connection timed out".into();
             self.after(CONNECT_TIMEOUT, Happening::Input(id, Input::ConnectFailed(words)));
         } else if self.processes[by.0].is_running() {
-            self.connect(by, id);
+            self.connect(by, id, false);
         } else {
             self.tell(id, Input::ConnectFailed("connection refused".into()));
         }

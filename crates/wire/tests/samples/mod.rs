@@ -4,9 +4,10 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, Signal, StatusRuns, TaskMap, Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, Route, Signal, StatusRuns, TaskMap, Tree,
+    Usage,
 };
-use wire::{
+use wire::{Contact, Forward, Routes, 
     AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
     OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
     Welcome, Work,
@@ -45,6 +46,14 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Work(Box::new(work())),
         Message::Marks(marks()),
         Message::Records(JOB, vec![task_record()]),
+        Message::Contacts(vec![contact()]),
+        Message::Resolve(AgentId(9)),
+        Message::Route(Box::new(Routes { members: IdSet::range(1, 9), contacts: vec![contact()] })),
+        Message::Attach([0, 7]),
+        Message::Received([16, 300]),
+        Message::Routed,
+        Message::Forward(Forward::new(AgentId(4), AgentId(9), &Message::Launch(JOB)).unwrap()),
+        Message::Gone(IdSet::range(2, 3)),
     ]
 }
 
@@ -87,6 +96,14 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::Work(_) => "work",
         Message::Marks(_) => "marks",
         Message::Records(..) => "records",
+        Message::Contacts(_) => "contacts",
+        Message::Resolve(_) => "resolve",
+        Message::Route(_) => "route",
+        Message::Attach(_) => "attach",
+        Message::Received(_) => "received",
+        Message::Routed => "routed",
+        Message::Forward(_) => "forward",
+        Message::Gone(_) => "gone",
     }
 }
 
@@ -109,8 +126,15 @@ fn welcome() -> Welcome {
             heartbeat_ms: 3_000,
             link_timeout_ms: 9_000,
             marks: true,
+            route: Some(Route::Kary(3)),
+            pushes_contacts: true,
         },
     }
+}
+
+fn contact() -> (AgentId, Contact) {
+    let addresses = ["10.0.0.4:4711", "[fd00::4]:4711"].map(|text| text.parse().unwrap());
+    (AgentId(4), Contact::from(addresses.to_vec()))
 }
 
 fn work() -> Work {
@@ -210,8 +234,8 @@ fn task_record() -> TaskRecord {
 fn stats() -> Stats {
     Stats {
         agents: 6,
-        messages: [1, 2, 3, 4],
-        bytes: [100, 200, 300, 1 << 40],
+        messages: [1, 5, 2, 3, 4],
+        bytes: [100, 50, 200, 300, 1 << 40],
         links_max: 3,
         retries: 1,
         shell_links: 2,
