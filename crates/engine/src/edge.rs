@@ -332,7 +332,8 @@ impl Engine {
     fn on_orphan_message(&mut self, from: AgentId, message: Message) {
         if let Message::Done { job: _, statuses } = message {
             self.govern(|head, orders| head.on_orphan_done(from, &statuses, orders));
-        } else if self.is_head() && matches!(message, Message::JobFault(..) | Message::Records(..)) {
+        } else if self.is_head() && matches!(message, Message::JobFault(..) | Message::Records(..))
+        {
             self.up(message);
         }
     }

@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec;
 
-use model::{AgentId, Signal};
+use model::AgentId;
 use proto::Silence;
 use wire::{Message, Welcome};
 
@@ -86,44 +86,6 @@ impl Engine {
                 self.abandon(alloc::format!("no sign of life from its parent for {seconds} s"));
             }
             Above::Unwelcomed { .. } | Above::Parent { .. } => {}
-        }
-    }
-
-    /// Stops or goes on with the front end. A head that is stopped hears nothing and says nothing, so
-    /// neither it nor its children may take the other's silence for its end, nor its kernel's window
-    /// that stays full. All other agents run, and watch each other as ever.
-    pub(crate) fn suspend(&mut self, on: bool) {
-        match &mut self.above {
-            Above::Parent { parent: AgentId::HEAD, link, silence } => {
-                let link = *link;
-                if on {
-                    silence.on_suspended();
-                }
-                let timeout_ms = (!on).then(|| self.session().link_timeout_ms);
-                self.effects.push_back(Effect::SetLinkTimeout(link, timeout_ms));
-            }
-            Above::Head(head) => {
-                // Ours are the kernel's affair while we are stopped: it answers probes for us.
-                self.children.values_mut().for_each(|child| child.silence.on_suspended());
-                if on {
-                    head.on_stopped(self.now);
-                } else if let Some(pause) = head.on_going_on(self.now) {
-                    self.resume_starts(pause);
-                }
-            }
-            Above::Parent { .. } | Above::Unwelcomed { .. } => {}
-        }
-        if let Some(link) = self.own_link_to_head() {
-            let timeout_ms = (!on).then(|| self.session().link_timeout_ms);
-            self.effects.push_back(Effect::SetLinkTimeout(link, timeout_ms));
-        }
-        if let Some(job) = &self.job {
-            let signal = if on { Signal::STOP } else { Signal::CONT };
-            let job = job.spec.job;
-            self.signal_tasks(job, signal);
-        }
-        if self.is_head() && on {
-            self.effects.push_back(Effect::SuspendSelf);
         }
     }
 }

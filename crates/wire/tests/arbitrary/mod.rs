@@ -10,10 +10,10 @@ use model::{
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use wire::{Contact, Forward, Routes, 
-    AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
-    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
-    Welcome, Work,
+use wire::{
+    AgentLoss, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind,
+    Message, Output, OutputSpec, Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure,
+    Stats, Stream, TaskRecord, Welcome, Work,
 };
 
 /// Any message, all variants alike.

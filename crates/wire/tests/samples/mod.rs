@@ -7,10 +7,10 @@ use model::{
     AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, Route, Signal, StatusRuns, TaskMap, Tree,
     Usage,
 };
-use wire::{Contact, Forward, Routes, 
-    AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
-    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
-    Welcome, Work,
+use wire::{
+    AgentLoss, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind,
+    Message, Output, OutputSpec, Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure,
+    Stats, Stream, TaskRecord, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
