@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use model::{HOSTS_MAX, Tree};
+use model::{HOSTS_MAX, Rank, Tree};
+use wire::Stdin;
 
 use crate::{duration, manual};
 
@@ -161,9 +162,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", help_heading = "Tasks")]
     pub(crate) wdir: Option<PathBuf>,
 
-    /// The task that reads standard input, or `none`
+    /// The task that reads standard input, or `all`, or `none`
     #[arg(long, value_name = "RANK", default_value = "0", value_parser = parse_stdin, help_heading = "Tasks")]
-    pub(crate) stdin: StdinTo,
+    pub(crate) stdin: Stdin,
 
     /// What to do with the other tasks when one fails
     #[arg(long, value_name = "WHAT", value_enum, default_value = "stop", help_heading = "Tasks")]
@@ -275,15 +276,6 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Where standard input goes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum StdinTo {
-    /// To nobody: it is not read.
-    Nobody,
-    /// To this task.
-    Task(u32),
-}
-
 /// What a failed task means for the others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum OnFailure {
@@ -326,10 +318,14 @@ pub(crate) enum CompletionShell {
     Fish,
 }
 
-fn parse_stdin(text: &str) -> Result<StdinTo, String> {
+fn parse_stdin(text: &str) -> Result<Stdin, String> {
     match text {
-        "none" => Ok(StdinTo::Nobody),
-        rank => rank.parse().map(StdinTo::Task).map_err(|_| "not a rank, and not `none`".into()),
+        "none" => Ok(Stdin::Nobody),
+        "all" => Ok(Stdin::All),
+        rank => match rank.parse() {
+            Ok(rank) => Ok(Stdin::Task(Rank(rank))),
+            Err(_) => Err("neither a rank, nor `all` or `none`".into()),
+        },
     }
 }
 

@@ -11,9 +11,9 @@ use alloc::AllocError;
 use bytes::Bytes;
 use engine::HeadConfig;
 use model::{JobId, Placement, PlacementError, Rank, Tree};
-use wire::{IoSpec, JobSpec, SessionSpec};
+use wire::{IoSpec, JobSpec, SessionSpec, Stdin};
 
-use crate::args::{LauncherName, LinkName, OnFailure, RunArgs, StdinTo};
+use crate::args::{LauncherName, LinkName, OnFailure, RunArgs};
 use crate::environment::{self, EnvError};
 use crate::memory::{self, Shortage};
 use crate::output_file::OutputError;
@@ -162,11 +162,11 @@ fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
     let dir = args.wdir.as_ref().map_or(base.clone(), |dir| logical(&base.join(dir)));
     let output = output_spec(args, &base).map_err(SetupError::OutputOption)?;
     let tasks = layout.placement.map.len();
-    let stdin = match args.stdin {
-        StdinTo::Nobody => None,
-        StdinTo::Task(rank) if rank < tasks => Some(Rank(rank)),
-        StdinTo::Task(rank) => return Err(SetupError::NoSuchTask { rank, tasks }),
-    };
+    if let Stdin::Task(Rank(rank)) = args.stdin
+        && rank >= tasks
+    {
+        return Err(SetupError::NoSuchTask { rank, tasks });
+    }
     Ok(JobSpec {
         job: JobId(0),
         argv: args.command.iter().map(|word| bytes(word)).collect(),
@@ -175,7 +175,7 @@ fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
         map: layout.placement.map.clone(),
         kvsname: format!("convoke-{:016x}", random()?),
         universe_size: layout.universe_size,
-        io: IoSpec { stdin, output, records: args.json.is_some() },
+        io: IoSpec { stdin: args.stdin, output, records: args.json.is_some() },
         stop_on_failure: args.on_failure == OnFailure::Stop,
         grace_ms: u32::try_from(args.grace.as_millis()).unwrap_or(u32::MAX),
     })

@@ -22,7 +22,7 @@ use crate::child_table::ChildTable;
 use crate::ending::Ending;
 use crate::handout::Handout;
 use crate::head::Head;
-use crate::job::Job;
+use crate::job::{Job, Reader};
 use crate::joining::Joining;
 use crate::marks::Marks;
 use crate::rng::Rng;
@@ -178,8 +178,10 @@ impl Engine {
             }
             Input::TaskPmi { job: _, rank, data } => self.on_task_pmi(rank, &data),
             Input::TaskPmiClosed { job: _, rank } => self.on_task_pmi_closed(rank),
-            Input::TaskInputWritten { job: _, rank: _, bytes } => self.on_task_input_written(bytes),
-            Input::TaskInputClosed { job, rank: _ } => self.up(Message::InputClosed(job)),
+            Input::TaskInputWritten { job: _, rank, bytes } => {
+                self.on_input_taken(Reader::Task(rank), bytes);
+            }
+            Input::TaskInputClosed { job: _, rank } => self.on_input_closed(Reader::Task(rank)),
             Input::Swept(_) => self.on_swept(),
             Input::KeeperGone => self.abandon("its keeper was killed".to_string()),
             Input::ShellGone => self.abandon("its remote shell is gone".to_string()),
@@ -415,8 +417,8 @@ impl Engine {
     /// Handles an order from above: passes it on, then obeys.
     pub(crate) fn down(&mut self, message: Message) {
         match message {
-            Message::Input { job, rank, offset, data } => self.on_input(job, rank, offset, data),
-            Message::InputEnd(job, rank) => self.on_input_end(job, rank),
+            Message::Input { job, offset, data } => self.on_input(job, offset, data),
+            Message::InputEnd(job) => self.on_input_end(job),
             Message::Job(spec) => self.take_job(Arc::from(spec)),
             Message::Shutdown => self.shut_down(),
             Message::JoinDeadline => {
@@ -480,7 +482,8 @@ impl Engine {
             Message::Marks(marks) => self.on_marks(agent, marks),
             Message::Records(_, records) => self.keep_records(records),
             Message::Ping { next_ms } => self.child_announced(agent, next_ms),
-            Message::InputCredit(..) | Message::InputClosed(_) => self.up(message),
+            Message::InputCredit(_, bytes) => self.on_input_taken(Reader::Child(agent), bytes),
+            Message::InputClosed(_) => self.on_input_closed(Reader::Child(agent)),
             Message::Hello(_)
             | Message::Welcome(_)
             | Message::Job(_)
@@ -489,7 +492,7 @@ impl Engine {
             | Message::Release { .. }
             | Message::OutputCredit(_)
             | Message::Input { .. }
-            | Message::InputEnd(..)
+            | Message::InputEnd(_)
             | Message::Signal(..)
             | Message::Stop { .. }
             | Message::Shutdown

@@ -13,10 +13,10 @@ use alloc::string::ToString;
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, IdSet, JobId, Rank, Signal, Time};
+use model::{AgentId, IdSet, JobId, Signal, Time};
 use proto::Event;
 use wire::frame::DATA_BYTES_MAX;
-use wire::{AgentLoss, JobFault, JobSpec, Message, StartCause, StartFailure, Stream};
+use wire::{AgentLoss, JobFault, JobSpec, Message, StartCause, StartFailure, Stdin, Stream};
 
 use crate::child;
 use crate::engine::Orders;
@@ -34,7 +34,7 @@ pub(crate) struct Head {
     failed: IdSet,
     state: State,
     job: JobId,
-    stdin: Option<Rank>,
+    reads_input: bool,
     stop_on_failure: bool,
     grace: Duration,
     join: JoinLimit,
@@ -102,7 +102,7 @@ impl Head {
             failed: IdSet::default(),
             state: State::Joining { deadline, told: false, condemned_at: None },
             job: config.job.job,
-            stdin: config.job.io.stdin,
+            reads_input: config.job.io.stdin != Stdin::Nobody,
             stop_on_failure: config.job.stop_on_failure,
             grace: grace(&config.job),
             join,
@@ -168,7 +168,7 @@ impl Head {
             | Message::Output(_)
             | Message::OutputCredit(_)
             | Message::Input { .. }
-            | Message::InputEnd(..)
+            | Message::InputEnd(_)
             | Message::Signal(..)
             | Message::Stop { .. }
             | Message::Shutdown
@@ -247,7 +247,7 @@ impl Head {
         orders.events.push_back(Event::AllJoined);
         orders.events.push_back(Event::Launched(self.job));
         orders.down.push(Message::Launch(self.job));
-        if self.stdin.is_some() {
+        if self.reads_input {
             self.input_open = true;
             orders.effects.push_back(Effect::ReadInput(INPUT_BYTES));
         }
@@ -321,19 +321,18 @@ impl Head {
 
     /// A driver may have read more at once than a message takes.
     pub(crate) fn on_user_input(&mut self, mut data: Bytes, orders: &mut Orders) {
-        let Some(rank) = self.stdin.filter(|_| self.input_open) else { return };
-        while !data.is_empty() {
+        while self.input_open && !data.is_empty() {
             let data = data.split_to(data.len().min(DATA_BYTES_MAX));
             let offset = self.input_offset;
             self.input_offset += data.len() as u64;
-            orders.down.push(Message::Input { job: self.job, rank, offset, data });
+            orders.down.push(Message::Input { job: self.job, offset, data });
         }
     }
 
     pub(crate) fn on_user_input_end(&mut self, orders: &mut Orders) {
-        if let Some(rank) = self.stdin.filter(|_| self.input_open) {
+        if self.input_open {
             self.input_open = false;
-            orders.down.push(Message::InputEnd(self.job, rank));
+            orders.down.push(Message::InputEnd(self.job));
         }
     }
 

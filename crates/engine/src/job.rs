@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, Time, Usage};
-use proto::{Event, Fence, Grants, Lines};
+use proto::{Event, Fence, Lines};
 use wire::{JobFault, JobSpec, MarkKind, Message, Output, Stream};
 
 use crate::engine::{Engine, Phase};
@@ -22,7 +22,8 @@ mod output;
 mod records;
 
 use exchange::Exchange;
-pub(crate) use input::INPUT_BYTES;
+use input::JobInput;
+pub(crate) use input::{INPUT_BYTES, Reader};
 use records::{Kept, Records};
 
 /// A job as one member knows it.
@@ -51,7 +52,7 @@ pub(crate) struct Job {
     flush_at: Option<Time>,
     /// When some task may have to be taken for a deserter.
     check_at: Option<Time>,
-    input: Grants,
+    input: JobInput,
     reported: bool,
 }
 
@@ -117,7 +118,7 @@ impl Job {
         info.process_mapping = spec.map.process_mapping();
         Job {
             tasks: ranks.iter().map(|rank| (*rank, Box::default())).collect(),
-            to_spawn: spawn_order(&ranks, spec.io.stdin),
+            to_spawn: ranks.iter().copied().collect(),
             spawning: 0,
             launched: false,
             pmi: pmi::Server::new(info),
@@ -133,7 +134,7 @@ impl Job {
             reading: true,
             flush_at: None,
             check_at: None,
-            input: Grants::new(INPUT_BYTES),
+            input: JobInput::new(),
             reported: false,
             spec,
         }
@@ -219,7 +220,16 @@ impl Engine {
         if !self.is_head() {
             self.events.push_back(Event::Launched(job));
         }
+        self.open_input();
         self.spawn_tasks();
+    }
+
+    /// Creates no more tasks.
+    fn create_no_more(&mut self) {
+        let Some(job) = &mut self.job else { return };
+        for rank in core::mem::take(&mut job.to_spawn) {
+            self.on_input_closed(Reader::Task(rank));
+        }
     }
 
     /// Creates the next tasks.
@@ -228,12 +238,16 @@ impl Engine {
         while job.spawning < SPAWN_BATCH {
             let Some(rank) = job.to_spawn.pop_front() else { break };
             job.spawning += 1;
-            let stdin = job.spec.io.stdin == Some(rank);
+            let stdin = job.spec.io.stdin.reaches(rank);
             let env = task_env(job, rank);
             let spawn = Spawn { job: Arc::clone(&job.spec), rank, env, stdin };
             self.effects.push_back(Effect::Spawn(spawn));
         }
-        if job.spawning == 0 && job.to_spawn.is_empty() && self.phase == Phase::Launch {
+        let (has_begun, has_all) = (job.to_spawn.is_empty(), job.spawning == 0);
+        if has_begun {
+            self.release_input();
+        }
+        if has_begun && has_all && self.phase == Phase::Launch {
             self.phase = Phase::Run;
             self.mark(self.id, MarkKind::Spawned);
         }
@@ -258,7 +272,8 @@ impl Engine {
                 }
             }
             Err((errno, words)) => {
-                job.to_spawn.clear();
+                self.create_no_more();
+                self.on_input_closed(Reader::Task(rank));
                 self.fault(id, JobFault::Spawn { rank, errno, words });
             }
         }
@@ -278,9 +293,7 @@ impl Engine {
         self.events.push_back(Event::TaskEnded { job: id, rank, status });
         let unfinalized = job.pmi.state(rank) == pmi::ClientState::Active && !task.broke_pmi;
         job.pmi.on_task_exit(rank);
-        if job.spec.io.stdin == Some(rank) {
-            self.up(Message::InputClosed(id));
-        }
+        self.on_input_closed(Reader::Task(rank));
         if status != ExitStatus::Exited(0) {
             self.task_fault(JobFault::Task { rank, status });
         } else if unfinalized {
@@ -327,6 +340,7 @@ impl Engine {
         if job.children.remove(&agent) {
             job.statuses.merge(&statuses);
             job.fence.on_child_end(agent);
+            self.on_input_closed(Reader::Child(agent));
             self.drain_fence();
         }
     }
@@ -361,7 +375,8 @@ impl Engine {
         let now = self.now;
         let Some(job) = &mut self.job else { return };
         let id = job.id();
-        job.to_spawn.clear();
+        self.create_no_more();
+        let Some(job) = &mut self.job else { return };
         self.phase = Phase::End;
         if grace.is_zero() {
             job.stopping = Some(Stopping { kill_at: None });
@@ -430,14 +445,6 @@ impl Engine {
             self.task_fault(JobFault::Unfinalized { rank, status: None });
         }
     }
-}
-
-/// The order in which tasks are created: first the one that reads standard input, so that it is there
-/// when input comes.
-fn spawn_order(ranks: &[Rank], stdin: Option<Rank>) -> VecDeque<Rank> {
-    let (readers, others): (Vec<Rank>, Vec<Rank>) =
-        ranks.iter().partition(|&&rank| Some(rank) == stdin);
-    readers.into_iter().chain(others).collect()
 }
 
 /// The variables that tell a task who it is (`reference/pmi1.md` §2).

@@ -9,6 +9,7 @@ mod fence;
 mod heartbeat;
 mod last_lines;
 mod lines;
+mod readers;
 
 pub use credit::{Credit, Grants};
 pub use event::Event;
@@ -16,3 +17,4 @@ pub use fence::{Fence, FenceEffect, FenceError};
 pub use heartbeat::{Silence, Ticker};
 pub use last_lines::LastLines;
 pub use lines::{Lines, PIECE_BYTES_MAX, QUIET, READ_BYTES_BEST};
+pub use readers::Readers;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::{HOST_SILENT_MAX, HeadConfig};
 use model::{AgentId, FilePattern, IdSet, JobId, Rank, Signal, TaskMap, Tree};
-use wire::{IoSpec, JobSpec, OutputSpec, SessionSpec};
+use wire::{IoSpec, JobSpec, OutputSpec, SessionSpec, Stdin};
 
 use crate::calibration::Calibration;
 use crate::distribution::Distribution;
@@ -34,7 +34,7 @@ pub struct Session {
     pub(crate) faults: Vec<(When, Fault)>,
     pub(crate) input_bytes: u64,
     /// The task that gets it.
-    reader: Rank,
+    reader: Stdin,
     /// Tasks that fail do not end the others.
     pub(crate) goes_on: bool,
     /// Every message is encoded and decoded on its way.
@@ -91,7 +91,7 @@ impl Session {
             seed: 0,
             faults: Vec::new(),
             input_bytes: 0,
-            reader: Rank(0),
+            reader: Stdin::Task(Rank(0)),
             encodes: false,
             records: false,
             output: OutputSpec::default(),
@@ -236,7 +236,13 @@ impl Session {
     /// The task that gets the user's input, where it is not task 0.
     #[must_use]
     pub fn reader(self, reader: Rank) -> Session {
-        Session { reader, ..self }
+        Session { reader: Stdin::Task(reader), ..self }
+    }
+
+    /// Every task gets the user's input.
+    #[must_use]
+    pub fn all_read(self) -> Session {
+        Session { reader: Stdin::All, ..self }
     }
 
     /// The user has so many bytes of standard input, for task 0 or for whom [`Session::reader`] names.
@@ -566,7 +572,7 @@ impl Session {
     }
 
     fn io(&self) -> IoSpec {
-        let stdin = (self.input_bytes > 0).then_some(self.reader);
+        let stdin = if self.input_bytes > 0 { self.reader } else { Stdin::Nobody };
         IoSpec { stdin, output: self.output.clone(), records: self.records }
     }
 

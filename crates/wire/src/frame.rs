@@ -20,8 +20,11 @@ use crate::{Message, Output, Stream};
 /// Bytes before a frame's body: its length (`u32`) and its kind (`u8`).
 pub const HEADER_BYTES: usize = 5;
 
-/// Bytes before the raw ones in the body of a data frame: job, rank (`u32`), offset (`u64`).
-pub const DATA_HEADER_BYTES: usize = 16;
+/// Bytes before the raw ones in the body of an output frame: job, rank (`u32`), offset (`u64`).
+pub const OUTPUT_HEADER_BYTES: usize = 16;
+
+/// The same of an input frame, which names no rank.
+pub const INPUT_HEADER_BYTES: usize = 12;
 
 /// The most raw bytes in a data frame: the longest line that goes out whole.
 pub const DATA_BYTES_MAX: usize = 64 << 10;
@@ -153,7 +156,9 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) -> Result<(), FrameError> {
 /// through the message for others.
 pub fn encoded_len(message: &Message) -> usize {
     match data_of(message) {
-        Some((head, data)) => HEADER_BYTES + DATA_HEADER_BYTES + head.lead.len() + data.len(),
+        Some((head, data)) => {
+            HEADER_BYTES + head.kind.header_bytes() + head.lead.len() + data.len()
+        }
         None => {
             let size = postcard::serialize_with_flavor(message, Size::default());
             HEADER_BYTES + size.unwrap_or(0)
@@ -226,15 +231,17 @@ impl Decoder {
         let mut frame = self.buffer.split_to(frame_len).freeze();
         self.plain_bytes -= frame_len;
         frame.advance(HEADER_BYTES);
-        let (job, rank) = (JobId(frame.get_u32_le()), Rank(frame.get_u32_le()));
-        let offset = frame.get_u64_le();
-        let output =
-            |stream| Output { job, rank, stream, offset, lead: Bytes::new(), data: frame.clone() };
-        match kind {
-            DataKind::Stdout => Message::Output(output(Stream::Stdout)),
-            DataKind::Stderr => Message::Output(output(Stream::Stderr)),
-            DataKind::Input => Message::Input { job, rank, offset, data: frame },
-        }
+        let job = JobId(frame.get_u32_le());
+        let stream = match kind {
+            DataKind::Stdout => Stream::Stdout,
+            DataKind::Stderr => Stream::Stderr,
+            DataKind::Input => {
+                let offset = frame.get_u64_le();
+                return Message::Input { job, offset, data: frame };
+            }
+        };
+        let (rank, offset) = (Rank(frame.get_u32_le()), frame.get_u64_le());
+        Message::Output(Output { job, rank, stream, offset, lead: Bytes::new(), data: frame })
     }
 
     /// Gives the buffer back: an idle link costs no memory, and what its messages still share
@@ -283,7 +290,7 @@ impl Kind {
     fn check_len(self, bytes: usize) -> Result<(), FrameError> {
         let (bytes_min, bytes_max) = match self {
             Kind::Control => (0, CONTROL_BYTES_MAX),
-            Kind::Data(_) => (DATA_HEADER_BYTES, DATA_HEADER_BYTES + DATA_BYTES_MAX),
+            Kind::Data(kind) => (kind.header_bytes(), kind.header_bytes() + DATA_BYTES_MAX),
         };
         if bytes > bytes_max {
             return Err(FrameError::TooLong { bytes, bytes_max });
@@ -295,11 +302,21 @@ impl Kind {
     }
 }
 
+impl DataKind {
+    fn header_bytes(self) -> usize {
+        match self {
+            DataKind::Stdout | DataKind::Stderr => OUTPUT_HEADER_BYTES,
+            DataKind::Input => INPUT_HEADER_BYTES,
+        }
+    }
+}
+
 /// The fixed header of a data frame, and the raw bytes that are copied behind it.
 struct DataHead<'a> {
     kind: DataKind,
     job: JobId,
-    rank: Rank,
+    /// Whose output it is.
+    rank: Option<Rank>,
     offset: u64,
     lead: &'a [u8],
 }
@@ -311,11 +328,12 @@ fn data_of(message: &Message) -> Option<(DataHead<'_>, &Bytes)> {
             Stream::Stdout => DataKind::Stdout,
             Stream::Stderr => DataKind::Stderr,
         };
-        return Some((DataHead { kind, job: *job, rank: *rank, offset: *offset, lead }, data));
+        let rank = Some(*rank);
+        return Some((DataHead { kind, job: *job, rank, offset: *offset, lead }, data));
     }
-    if let Message::Input { job, rank, offset, data } = message {
+    if let Message::Input { job, offset, data } = message {
         let (kind, lead) = (DataKind::Input, &[]);
-        let head = DataHead { kind, job: *job, rank: *rank, offset: *offset, lead };
+        let head = DataHead { kind, job: *job, rank: None, offset: *offset, lead };
         return Some((head, data));
     }
     None
@@ -338,11 +356,14 @@ fn encode_data_head(
     out: &mut Vec<u8>,
 ) -> Result<(), FrameError> {
     let raw_bytes = head.lead.len() + data_len;
-    let header = header(Kind::Data(head.kind), DATA_HEADER_BYTES + raw_bytes)?;
-    out.reserve(HEADER_BYTES + DATA_HEADER_BYTES + head.lead.len());
+    let head_bytes = head.kind.header_bytes();
+    let header = header(Kind::Data(head.kind), head_bytes + raw_bytes)?;
+    out.reserve(HEADER_BYTES + head_bytes + head.lead.len());
     out.extend_from_slice(&header);
     out.extend_from_slice(&head.job.0.to_le_bytes());
-    out.extend_from_slice(&head.rank.0.to_le_bytes());
+    if let Some(rank) = head.rank {
+        out.extend_from_slice(&rank.0.to_le_bytes());
+    }
     out.extend_from_slice(&head.offset.to_le_bytes());
     out.extend_from_slice(head.lead);
     Ok(())

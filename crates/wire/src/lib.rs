@@ -27,8 +27,8 @@ pub use handshake::{Established, Expected, Handshake};
 pub use inbox::Inbox;
 pub use message::{
     AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
-    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
-    Welcome, Work,
+    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream,
+    TaskRecord, Welcome, Work,
 };
 pub use outbox::Outbox;
 pub use rehearsal::rehearsed;

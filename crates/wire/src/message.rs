@@ -57,22 +57,20 @@ pub enum Message {
     Output(Output),
     /// Down: this many more bytes of output may be sent.
     OutputCredit(u32),
-    /// Down: a piece of standard input for a task.
+    /// Down: a piece of standard input, for whom the job says ([`IoSpec::stdin`]).
     Input {
         /// The job.
         job: JobId,
-        /// The task that reads it.
-        rank: Rank,
         /// How many bytes of it went before.
         offset: u64,
         /// The piece.
         data: Bytes,
     },
     /// Down: standard input has ended.
-    InputEnd(JobId, Rank),
-    /// Up: this many more bytes of standard input may be sent.
+    InputEnd(JobId),
+    /// Up: all readers below together let this many more bytes of standard input be sent.
     InputCredit(JobId, u32),
-    /// Up: nobody reads standard input any more.
+    /// Up: nobody below reads standard input any more.
     InputClosed(JobId),
     /// Down: send a signal to every task.
     Signal(JobId, Signal),
@@ -242,12 +240,35 @@ pub struct JobSpec {
 /// What becomes of the streams of a job's tasks, and what is kept of each task.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct IoSpec {
-    /// The task that reads standard input; the others read end-of-file.
-    pub stdin: Option<Rank>,
+    /// Who reads standard input.
+    pub stdin: Stdin,
     /// Where output goes.
     pub output: OutputSpec,
     /// Whether a record of each task is wanted, [`Message::Records`].
     pub records: bool,
+}
+
+/// Which tasks read standard input; others read end-of-file.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub enum Stdin {
+    /// None: it is not read.
+    #[default]
+    Nobody,
+    /// This one.
+    Task(Rank),
+    /// Each of them, every byte.
+    All,
+}
+
+impl Stdin {
+    /// Whether this task reads it.
+    pub fn reaches(self, rank: Rank) -> bool {
+        match self {
+            Stdin::Nobody => false,
+            Stdin::Task(reader) => reader == rank,
+            Stdin::All => true,
+        }
+    }
 }
 
 /// Where the output of tasks goes.

@@ -84,7 +84,7 @@ fn the_end_of_a_stream_does_not_overtake_it() {
     statuses.insert(Rank(0), ExitStatus::Exited(0));
     let messages = [
         output(0, 10),
-        Message::InputEnd(JobId(0), Rank(0)),
+        Message::InputEnd(JobId(0)),
         Message::Done { job: JobId(0), statuses },
         Message::Bye(Box::default()),
     ];

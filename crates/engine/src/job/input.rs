@@ -1,16 +1,62 @@
-//! Standard input: from the head down to the task that reads it.
+//! Standard input: from the head down to the tasks that read it.
+//!
+//! The job says who reads it, so a piece names nobody. It goes over each link once, and only where
+//! somebody below still reads; the slowest reader holds the writer. Tasks that are still to be created
+//! get what came before them when all of the node have been.
 
-use alloc::vec;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use bytes::Bytes;
-use model::{JobId, Rank};
-use wire::Message;
+use model::{AgentId, JobId, Rank};
+use proto::Readers;
+use wire::{Message, Stdin};
 
-use crate::Effect;
+use super::Job;
 use crate::engine::Engine;
+use crate::{Effect, LinkId};
 
 /// Standard input that may be on its way to a task, in bytes.
 pub(crate) const INPUT_BYTES: u32 = 256 << 10;
+
+/// Who reads input that comes to a member.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Reader {
+    /// A task here.
+    Task(Rank),
+    /// Tasks below this child.
+    Child(AgentId),
+}
+
+/// Standard input as it passes one member.
+#[derive(Debug)]
+pub(super) struct JobInput {
+    readers: Readers<Reader>,
+    /// What came before all tasks here were created.
+    held: VecDeque<Bytes>,
+    /// The end came, too.
+    is_end_held: bool,
+}
+
+impl JobInput {
+    pub(super) fn new() -> JobInput {
+        JobInput {
+            readers: Readers::new(INPUT_BYTES, []),
+            held: VecDeque::new(),
+            is_end_held: false,
+        }
+    }
+}
+
+impl Job {
+    fn reading_tasks(&self) -> Vec<Rank> {
+        let task = |reader: &Reader| match reader {
+            Reader::Task(rank) => Some(*rank),
+            Reader::Child(_) => None,
+        };
+        self.input.readers.iter().filter_map(task).collect()
+    }
+}
 
 impl Engine {
     pub(crate) fn on_user_input(&mut self, data: Bytes) {
@@ -21,41 +67,120 @@ impl Engine {
         self.govern(|head, orders| head.on_user_input_end(orders));
     }
 
-    /// Handles a piece of standard input: for a task here, or for one below.
-    pub(crate) fn on_input(&mut self, job: JobId, rank: Rank, offset: u64, data: Bytes) {
-        let Some(own) = self.job.as_ref().filter(|own| own.id() == job) else { return };
-        if own.tasks.contains_key(&rank) {
-            self.effects.push_back(Effect::WriteTask { job, rank, data });
-        } else if let Some(link) = self.link_towards(rank) {
-            self.send(vec![link], Message::Input { job, rank, offset, data });
+    /// Finds out who here and below reads, when the job is launched.
+    pub(super) fn open_input(&mut self) {
+        let Some(job) = &self.job else { return };
+        let (id, stdin) = (job.id(), job.spec.io.stdin);
+        let own =
+            job.tasks.keys().filter(|&&rank| stdin.reaches(rank)).map(|&rank| Reader::Task(rank));
+        let below = match stdin {
+            Stdin::Nobody => Vec::new(),
+            Stdin::Task(rank) => self.child_towards(rank).into_iter().collect(),
+            Stdin::All => job.children.iter().copied().collect(),
+        };
+        let readers: Vec<Reader> = own.chain(below.into_iter().map(Reader::Child)).collect();
+        let is_alone = readers.is_empty() && stdin == Stdin::All;
+        if let Some(job) = &mut self.job {
+            job.input.readers = Readers::new(INPUT_BYTES, readers);
+        }
+        if is_alone {
+            self.up(Message::InputClosed(id));
         }
     }
 
-    pub(crate) fn on_input_end(&mut self, job: JobId, rank: Rank) {
-        let Some(own) = self.job.as_ref().filter(|own| own.id() == job) else { return };
-        if own.tasks.contains_key(&rank) {
-            self.effects.push_back(Effect::CloseTaskInput { job, rank });
-        } else if let Some(link) = self.link_towards(rank) {
-            self.send(vec![link], Message::InputEnd(job, rank));
+    /// Handles a piece of standard input.
+    pub(crate) fn on_input(&mut self, id: JobId, offset: u64, data: Bytes) {
+        let links = self.reading_links();
+        let Some(job) = self.job.as_mut().filter(|job| job.id() == id) else { return };
+        if job.to_spawn.is_empty() {
+            for rank in job.reading_tasks() {
+                let data = data.clone();
+                self.effects.push_back(Effect::WriteTask { job: id, rank, data });
+            }
+        } else if !job.reading_tasks().is_empty() {
+            job.input.held.push_back(data.clone());
+        }
+        if !links.is_empty() {
+            self.send(links, Message::Input { job: id, offset, data });
         }
     }
 
-    /// The link of the child that has this task below it, unless that child is being lost and has
-    /// missed orders that came before.
-    fn link_towards(&self, rank: Rank) -> Option<crate::LinkId> {
+    pub(crate) fn on_input_end(&mut self, id: JobId) {
+        let links = self.reading_links();
+        let Some(job) = self.job.as_mut().filter(|job| job.id() == id) else { return };
+        if job.to_spawn.is_empty() {
+            self.end_task_input();
+        } else {
+            job.input.is_end_held = true;
+        }
+        if !links.is_empty() {
+            self.send(links, Message::InputEnd(id));
+        }
+    }
+
+    /// Gives tasks that have all been created what came for them meanwhile.
+    pub(super) fn release_input(&mut self) {
+        let Some(job) = &mut self.job else { return };
+        let (id, ranks) = (job.id(), job.reading_tasks());
+        for data in core::mem::take(&mut job.input.held) {
+            for &rank in &ranks {
+                let data = data.clone();
+                self.effects.push_back(Effect::WriteTask { job: id, rank, data });
+            }
+        }
+        if core::mem::take(&mut job.input.is_end_held) {
+            self.end_task_input();
+        }
+    }
+
+    fn end_task_input(&mut self) {
+        let Some(job) = &self.job else { return };
+        let id = job.id();
+        for rank in job.reading_tasks() {
+            self.effects.push_back(Effect::CloseTaskInput { job: id, rank });
+        }
+    }
+
+    /// The links of children below which somebody reads. One that is being lost has missed orders that
+    /// came before.
+    fn reading_links(&self) -> Vec<LinkId> {
+        let Some(job) = &self.job else { return Vec::new() };
+        let link = |reader: &Reader| match reader {
+            Reader::Task(_) => None,
+            Reader::Child(agent) => self.children.get(agent).filter(|child| child.is_up())?.link,
+        };
+        job.input.readers.iter().filter_map(link).collect()
+    }
+
+    /// The child that has this task below it.
+    fn child_towards(&self, rank: Rank) -> Option<AgentId> {
         let agent = self.job.as_ref()?.spec.map.node_of(rank)?.agent();
         let below = self.children.range(..=agent).next_back();
         let owner =
             |child: &&crate::child::Child| child.agent == agent || child.below.contains(agent.0);
         let child = below.map(|(_, child)| child).filter(owner);
         let child = child.or_else(|| self.children.values().find(owner));
-        child.filter(|child| child.is_up()).and_then(|child| child.link)
+        child.map(|child| child.agent)
     }
 
-    pub(crate) fn on_task_input_written(&mut self, bytes: u32) {
+    /// Handles that a task here, or the slowest below a child, has taken more.
+    pub(crate) fn on_input_taken(&mut self, reader: Reader, bytes: u32) {
         let Some(job) = &mut self.job else { return };
-        let id = job.id();
-        if let Some(grant) = job.input.on_passed(bytes as usize) {
+        let (id, grant) = (job.id(), job.input.readers.on_taken(&reader, bytes));
+        if let Some(grant) = grant {
+            self.up(Message::InputCredit(id, grant));
+        }
+    }
+
+    /// Handles that a task here, or everybody below a child, reads no more.
+    pub(crate) fn on_input_closed(&mut self, reader: Reader) {
+        let Some(job) = self.job.as_mut().filter(|job| job.input.readers.contains(&reader)) else {
+            return;
+        };
+        let (id, grant) = (job.id(), job.input.readers.on_closed(&reader));
+        if job.input.readers.is_empty() {
+            self.up(Message::InputClosed(id));
+        } else if let Some(grant) = grant {
             self.up(Message::InputCredit(id, grant));
         }
     }

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use engine::{Effect, Input, LinkEnd, LinkId, StartId};
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, StatusRuns, Time, Tree};
 use wire::{
-    AgentLoss, Hello, JobFault, LossCause, Message, ShellFailureKind, StartCause, Stats, Stream,
+    AgentLoss, Hello, JobFault, LossCause, Message, ShellFailureKind, StartCause, Stats, Stdin,
+    Stream,
 };
 
 use member::{
@@ -327,7 +328,7 @@ fn a_second_signal_while_the_agents_leave_ends_the_session_at_once_with_the_sign
 #[test]
 fn a_child_that_is_being_lost_gets_no_input_since_it_gets_no_order_to_launch_either() {
     for n in 1..=9 {
-        let mut head = Member::head(n, |config| config.job.io.stdin = Some(Rank(0)));
+        let mut head = Member::head(n, |config| config.job.io.stdin = Stdin::Task(Rank(0)));
         (1..=n).for_each(|child| drop(head.child_joins(child)));
         head.joined(n, IdSet::range(n, n));
         head.shell_ends(StartId(u64::from(n) - 1), ShellFailureKind::Other);
@@ -342,7 +343,7 @@ fn a_child_that_is_being_lost_gets_no_input_since_it_gets_no_order_to_launch_eit
 #[test]
 fn input_is_sent_in_pieces_that_fit_however_much_was_read_at_once() {
     for bytes in [1, 65_535, 65_536, 65_537, 131_072, 200_000] {
-        let mut head = running(1, |config| config.job.io.stdin = Some(Rank(0)));
+        let mut head = running(1, |config| config.job.io.stdin = Stdin::Task(Rank(0)));
         let text: Bytes = (0..bytes).map(|n: u32| (n % 251) as u8).collect();
         head.input(Input::UserInput(text.clone()));
         let mut arrived = Vec::new();

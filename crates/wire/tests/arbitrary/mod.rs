@@ -12,8 +12,8 @@ use proptest::option;
 use proptest::prelude::*;
 use wire::{
     AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
-    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
-    Welcome, Work,
+    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream,
+    TaskRecord, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -60,7 +60,7 @@ fn stream_message() -> impl Strategy<Value = Message> {
     prop_oneof![
         data_message(),
         any::<u32>().prop_map(Message::OutputCredit),
-        (job(), rank()).prop_map(|(job, rank)| Message::InputEnd(job, rank)),
+        job().prop_map(Message::InputEnd),
         (job(), number()).prop_map(|(job, credit)| Message::InputCredit(job, credit)),
         job().prop_map(Message::InputClosed),
     ]
@@ -119,9 +119,8 @@ fn output() -> impl Strategy<Value = Output> {
 }
 
 fn input() -> impl Strategy<Value = Message> {
-    (job(), rank(), any::<u64>(), blob()).prop_map(|(job, rank, offset, data)| Message::Input {
+    (job(), any::<u64>(), blob()).prop_map(|(job, offset, data)| Message::Input {
         job,
-        rank,
         offset,
         data,
     })
@@ -165,11 +164,15 @@ fn job_spec() -> impl Strategy<Value = JobSpec> {
 }
 
 fn io_spec() -> impl Strategy<Value = IoSpec> {
-    (option::of(rank()), output_spec(), any::<bool>()).prop_map(|(stdin, output, records)| IoSpec {
+    (stdin(), output_spec(), any::<bool>()).prop_map(|(stdin, output, records)| IoSpec {
         stdin,
         output,
         records,
     })
+}
+
+fn stdin() -> impl Strategy<Value = Stdin> {
+    prop_oneof![Just(Stdin::Nobody), rank().prop_map(Stdin::Task), Just(Stdin::All)]
 }
 
 fn output_spec() -> impl Strategy<Value = OutputSpec> {

@@ -8,8 +8,8 @@ use model::{
 };
 use wire::{
     AgentLoss, Hello, IoSpec, JobFault, JobSpec, LossCause, Mark, MarkKind, Message, Output,
-    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
-    Welcome, Work,
+    OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream,
+    TaskRecord, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -30,7 +30,7 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Output(output(Stream::Stdout)),
         Message::OutputCredit(1 << 20),
         input(),
-        Message::InputEnd(JOB, Rank(0)),
+        Message::InputEnd(JOB),
         Message::InputCredit(JOB, 65_536),
         Message::InputClosed(JOB),
         Message::Signal(JOB, Signal(10)),
@@ -126,7 +126,7 @@ fn job_spec() -> JobSpec {
         map: TaskMap::from_counts([2, 2, 3]).unwrap(),
         kvsname: "kvs_1".into(),
         universe_size: Some(8),
-        io: IoSpec { stdin: Some(Rank(0)), output: output_spec(), records: true },
+        io: IoSpec { stdin: Stdin::Task(Rank(0)), output: output_spec(), records: true },
         stop_on_failure: true,
         grace_ms: 2_000,
     }
@@ -159,7 +159,7 @@ fn output(stream: Stream) -> Output {
 }
 
 fn input() -> Message {
-    Message::Input { job: JOB, rank: Rank(0), offset: 5, data: Bytes::from_static(b"typed\n") }
+    Message::Input { job: JOB, offset: 5, data: Bytes::from_static(b"typed\n") }
 }
 
 fn statuses() -> StatusRuns {
