@@ -18,7 +18,7 @@ use crate::helpers::children_max;
 use crate::identity::{BUILD, Identity};
 use crate::parent::{Approach, use_shell_address};
 use crate::reactor::{Chunk, Reactor, Watched};
-use crate::signals;
+use crate::signals::Signals;
 use crate::source::Source;
 
 /// How long a boot channel may keep an agent waiting: a login shell's scripts run meanwhile, or
@@ -97,7 +97,7 @@ fn drive(
         reactor,
         identity: Identity { own: agent, session, secret },
         descriptors,
-        signals: &signals::AGENT,
+        signals: Signals::of_agent(kept.keeper).map_err(AgentError::Setup)?,
         keeper_gone: kept.keeper_gone,
         files: None,
         side: Side::Agent,

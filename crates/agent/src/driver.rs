@@ -105,8 +105,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) identity: Identity,
     /// The limit that tasks get back.
     pub(crate) descriptors: DescriptorLimit,
-    /// Which signals to take.
-    pub(crate) signals: &'static [Signal],
+    /// Where signals arrive.
+    pub(crate) signals: Signals,
     /// Files of tasks' output that the head writes.
     pub(crate) files: Option<OutputFiles>,
     /// Reads the end when the keeper has died.
@@ -119,7 +119,7 @@ impl<'a> Driver<'a> {
     /// Puts a driver together. Nothing runs yet.
     pub(crate) fn new(parts: Parts<'a>) -> io::Result<Driver<'a>> {
         let reactor = parts.reactor;
-        let signals = Signals::new(parts.signals)?;
+        let signals = parts.signals;
         reactor
             .poller
             .add(&signals, Source::Signals.token(), Interest::READ)
@@ -323,7 +323,7 @@ impl<'a> Driver<'a> {
     }
 
     fn on_signals(&mut self, now: Time) {
-        while let Some(signal) = self.signals.next() {
+        while let Some(signal) = self.signals.next(now) {
             if signal == Signal::CHLD {
                 self.reap();
                 self.sweep(now);
@@ -506,8 +506,8 @@ impl<'a> Driver<'a> {
             return false;
         }
         let enough = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
-        let mut is_enough = false;
-        while let Some(signal) = self.signals.next() {
+        let (now, mut is_enough) = (self.now(), false);
+        while let Some(signal) = self.signals.next(now) {
             is_enough |= enough.contains(&signal);
         }
         self.reap();

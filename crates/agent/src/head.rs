@@ -13,7 +13,7 @@ use crate::helpers::children_max;
 use crate::identity::Identity;
 use crate::output_files::OutputFiles;
 use crate::reactor::Reactor;
-use crate::signals;
+use crate::signals::Signals;
 use crate::user_input::UserInput;
 use crate::user_output::UserOutput;
 
@@ -64,7 +64,7 @@ pub fn run_head(
         reactor: Reactor::new().map_err(HeadError::Setup)?,
         identity: Identity::new_session().map_err(HeadError::Setup)?,
         descriptors,
-        signals: &signals::HEAD,
+        signals: Signals::of_head(kept.keeper).map_err(HeadError::Setup)?,
         keeper_gone: kept.keeper_gone,
         files,
         side: Side::Head(Box::new(HeadSide {

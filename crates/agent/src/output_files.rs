@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{AgentId, FileOwner, FilePattern, NodeId, Rank};
+use rustix::io::Errno;
 use wire::{JobSpec, Stream};
 
 /// How many are open at once.
@@ -168,12 +169,24 @@ impl OutputFiles {
             if self.open.len() >= OPEN_MAX {
                 self.close_oldest();
             }
-            let file = OpenOptions::new().append(true).create(true).open(path)?;
+            let file = self.open(path)?;
             self.open.insert(path.to_owned(), OpenFile { file, written: 0 });
         }
         let open = self.open.get_mut(path).ok_or(io::ErrorKind::NotFound)?;
         open.written = self.writes;
         Ok(&mut open.file)
+    }
+
+    /// Opens a file to append, at the cost of another where descriptors have run out.
+    fn open(&mut self, path: &Path) -> io::Result<File> {
+        loop {
+            match OpenOptions::new().append(true).create(true).open(path) {
+                Err(error) if is_out_of_descriptors(&error) && !self.open.is_empty() => {
+                    self.close_oldest();
+                }
+                opened => return opened,
+            }
+        }
     }
 
     fn close_oldest(&mut self) {
@@ -182,6 +195,10 @@ impl OutputFiles {
             self.open.remove(&path);
         }
     }
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::MFILE.raw_os_error())
 }
 
 #[cfg(test)]

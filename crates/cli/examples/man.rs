@@ -9,6 +9,8 @@ mod args;
 mod duration;
 #[path = "../src/manual.rs"]
 mod manual;
+#[path = "../src/signal_list.rs"]
+mod signal_list;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

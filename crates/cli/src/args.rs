@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{HOSTS_MAX, Rank, Tree};
 use wire::Stdin;
 
+use crate::signal_list::{self, SignalList};
 use crate::{duration, manual};
 
 /// Starts that one agent has in flight, unless the user says otherwise.
@@ -183,7 +184,7 @@ pub(crate) struct RunArgs {
     pub(crate) label: bool,
 
     /// Write what each task writes to DIR/RANK.out and DIR/RANK.err
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["outfile_pattern", "errfile_pattern"], help_heading = "Output")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["outfile_pattern", "errfile_pattern"], help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
     /// Files for standard output: %r is the rank (%5r: filled with zeros), %h the host, %n the node
@@ -205,6 +206,10 @@ pub(crate) struct RunArgs {
     /// Let tasks write standard error where they write standard output
     #[arg(long, help_heading = "Output")]
     pub(crate) merge_stderr: bool,
+
+    /// Signals that go to every task: names or numbers, or `all`, or `none`
+    #[arg(long, value_name = "LIST", default_value = "USR1,USR2", value_parser = signal_list::parse, help_heading = "Tasks")]
+    pub(crate) forward_signals: SignalList,
 
     /// How agents are started [default: ssh]
     #[arg(long, value_name = "HOW", value_enum, help_heading = "Agents")]

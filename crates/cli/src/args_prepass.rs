@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options that stand before the program and are followed by a value of their own.
-const WITH_VALUE: [&str; 30] = [
+const WITH_VALUE: [&str; 31] = [
     "-n",
     "-np",
     "-ppn",
@@ -31,6 +31,7 @@ const WITH_VALUE: [&str; 30] = [
     "--retries",
     "--timeline",
     "--json",
+    "--forward-signals",
     "--output",
     "--outfile-pattern",
     "--errfile-pattern",

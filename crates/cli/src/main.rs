@@ -8,6 +8,7 @@ mod args_prepass;
 mod completions;
 mod duration;
 mod manual;
+mod signal_list;
 
 mod environment;
 mod setup;

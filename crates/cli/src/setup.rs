@@ -103,6 +103,7 @@ pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig,
         names,
         join_timeout: args.join_timeout,
         children_max: u32::MAX,
+        forward_signals: args.forward_signals.0.clone(),
         timeout: args.timeout,
         seed: random()?,
     })

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, Tree};
+use model::{AgentId, Signal, Tree};
 use wire::{JobSpec, SessionSpec};
 
 /// A driver's number for a link; never used twice by one driver.
@@ -31,6 +31,9 @@ pub struct HeadConfig {
     /// The most children in an adaptive tree, where fewer than usual are all that the head's limits
     /// allow; at least one.
     pub children_max: u32,
+    /// The user's signals that are passed on to the tasks, besides those that mean to end, to stop or to
+    /// go on.
+    pub forward_signals: Vec<Signal>,
     /// How long the command may run.
     pub timeout: Option<Duration>,
     /// Seeds the jitter of retries.

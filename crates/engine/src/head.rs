@@ -10,6 +10,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -36,6 +37,7 @@ pub(crate) struct Head {
     job: JobId,
     reads_input: bool,
     stop_on_failure: bool,
+    forward_signals: Vec<Signal>,
     grace: Duration,
     join: JoinLimit,
     timeout_at: Option<Time>,
@@ -104,6 +106,7 @@ impl Head {
             job: config.job.job,
             reads_input: config.job.io.stdin != Stdin::Nobody,
             stop_on_failure: config.job.stop_on_failure,
+            forward_signals: config.forward_signals.clone(),
             grace: grace(&config.job),
             join,
             timeout_at: config.timeout.map(|limit| now + limit),
@@ -352,10 +355,12 @@ impl Head {
             Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => {
                 self.on_end_signal(signal, orders)
             }
-            _ if matches!(self.state, State::Running) => {
-                orders.down.push(Message::Signal(self.job, signal));
+            _ => {
+                let is_told = signal == Signal::CONT || self.forward_signals.contains(&signal);
+                if is_told && matches!(self.state, State::Running) {
+                    orders.down.push(Message::Signal(self.job, signal));
+                }
             }
-            _ => {}
         }
     }
 

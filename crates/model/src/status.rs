@@ -52,11 +52,25 @@ impl Signal {
     pub const TSTP: Signal = Signal(20);
 }
 
+impl Signal {
+    /// Whether it means only what a program makes of it, so that it can be passed on to tasks: nothing
+    /// about the process itself, its terminal, its end or its children.
+    pub fn is_for_programs(self) -> bool {
+        const NAMED: [&str; 9] =
+            ["USR1", "USR2", "ALRM", "VTALRM", "PROF", "WINCH", "URG", "IO", "PWR"];
+        self.name().is_some_and(|name| NAMED.contains(&name))
+            || (RTMIN..=SIGNAL_MAX).contains(&self.0)
+    }
+
+    fn name(self) -> Option<&'static str> {
+        NAMES.get(usize::from(self.0).checked_sub(1)?).copied()
+    }
+}
+
 impl fmt::Display for Signal {
     /// Writes `SIGTERM`, `SIGRTMIN+3`, or for a number that is no signal `signal 99`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = usize::from(self.0).checked_sub(1).and_then(|index| NAMES.get(index));
-        match (name, self.0) {
+        match (self.name(), self.0) {
             (Some(name), _) => write!(f, "SIG{name}"),
             (None, RTMIN) => f.write_str("SIGRTMIN"),
             (None, RTMIN..=SIGNAL_MAX) => write!(f, "SIGRTMIN+{}", self.0 - RTMIN),
@@ -73,7 +87,7 @@ pub struct SignalError(pub String);
 impl FromStr for Signal {
     type Err = SignalError;
 
-    /// Reads `TERM`, `SIGTERM`, `sigterm` or `15`.
+    /// Reads `TERM`, `SIGTERM`, `sigterm`, `15`, `RTMIN+3` or `RTMAX-1`.
     fn from_str(text: &str) -> Result<Signal, SignalError> {
         if let Ok(number @ 1..=SIGNAL_MAX) = text.parse() {
             return Ok(Signal(number));
@@ -81,8 +95,23 @@ impl FromStr for Signal {
         let upper = text.to_ascii_uppercase();
         let name = upper.strip_prefix("SIG").unwrap_or(&upper);
         let named = (1..).zip(NAMES).find(|(_, known)| *known == name);
-        named.map(|(number, _)| Signal(number)).ok_or_else(|| SignalError(text.into()))
+        let named = named.map(|(number, _)| number).or_else(|| real_time(name));
+        named.map(Signal).ok_or_else(|| SignalError(text.into()))
     }
+}
+
+/// The number of `RTMIN`, `RTMIN+3`, `RTMAX` or `RTMAX-1`.
+fn real_time(name: &str) -> Option<u8> {
+    let distance = |text: &str, sign| match text.strip_prefix(sign) {
+        Some(digits) => digits.parse::<u8>().ok(),
+        None => text.is_empty().then_some(0),
+    };
+    let number = match (name.strip_prefix("RTMIN"), name.strip_prefix("RTMAX")) {
+        (Some(rest), _) => RTMIN.checked_add(distance(rest, '+')?)?,
+        (None, Some(rest)) => SIGNAL_MAX.checked_sub(distance(rest, '-')?)?,
+        (None, None) => return None,
+    };
+    (RTMIN..=SIGNAL_MAX).contains(&number).then_some(number)
 }
 
 /// How one task ended.

@@ -100,3 +100,25 @@ fn assert_same(runs: &StatusRuns, model: &BTreeMap<Rank, ExitStatus>) {
     };
     assert!(!runs.runs().windows(2).any(joined));
 }
+
+#[test]
+fn real_time_signals_are_read_as_they_are_written_and_from_either_end() {
+    for number in 34..=64 {
+        let signal = Signal(number);
+        assert_eq!(signal.to_string().parse(), Ok(signal));
+        assert_eq!(format!("rtmax-{}", 64 - number).parse(), Ok(signal));
+        assert!(signal.is_for_programs());
+    }
+    for text in ["RTMIN+31", "RTMAX-31", "RTMIN-1", "RTMAX+1", "RTMIN+", "RTMIN3", "RT", "65"] {
+        assert!(text.parse::<Signal>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn what_is_about_the_process_itself_is_not_for_programs() {
+    let others =
+        [Signal::INT, Signal::TERM, Signal::KILL, Signal::STOP, Signal::CONT, Signal::SEGV];
+    assert!(others.iter().all(|signal| !signal.is_for_programs()));
+    assert!(!Signal(32).is_for_programs(), "the C library's own");
+    assert!(Signal::USR1.is_for_programs() && Signal(28).is_for_programs());
+}

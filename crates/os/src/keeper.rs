@@ -71,18 +71,9 @@ pub struct KeeperError(#[source] pub io::Error);
 /// How long the keeper tries to kill what the agent left.
 const KILL_BOUND: Duration = Duration::from_secs(10);
 
-/// What the keeper passes on to the agent.
-const FORWARDED: [Signal; 9] = [
-    Signal::TERM,
-    Signal::INT,
-    Signal::HUP,
-    Signal::USR1,
-    Signal::USR2,
-    Signal::TSTP,
-    Signal::CONT,
-    Signal::WINCH,
-    Signal::QUIT,
-];
+/// What the keeper passes on to the agent, besides what programs give a meaning.
+const FORWARDED: [Signal; 6] =
+    [Signal::TERM, Signal::INT, Signal::HUP, Signal::TSTP, Signal::CONT, Signal::QUIT];
 
 /// Forks. Returns in the child, the agent; the parent becomes the keeper and never returns.
 ///
@@ -192,7 +183,8 @@ fn wait_for_agent(agent: Pid) -> ExitStatus {
             Err(_) => return ExitStatus::Exited(u8::MAX),
         }
         let Some((signal, from_kernel)) = next_signal() else { continue };
-        if FORWARDED.contains(&signal) && !from_kernel {
+        let is_forwarded = FORWARDED.contains(&signal) || signals::is_for_programs(signal);
+        if is_forwarded && !from_kernel {
             let _ = process::kill(agent, signal); // it may have ended meanwhile
         }
     }

@@ -89,6 +89,24 @@ pub fn ignore(signals: &[Signal]) {
     }
 }
 
+/// Whether `signal` means only what a program makes of it: nothing about the process itself, its
+/// terminal, its end or its children.
+pub fn is_for_programs(signal: Signal) -> bool {
+    const NAMED: [i32; 9] = [
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGALRM,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGWINCH,
+        libc::SIGURG,
+        libc::SIGIO,
+        libc::SIGPWR,
+    ];
+    // The C library keeps two below these.
+    NAMED.contains(&signal.0) || (34..=64).contains(&signal.0)
+}
+
 /// Whether `signal` is ignored, as `nohup` leaves SIGHUP.
 pub fn is_ignored(signal: Signal) -> bool {
     // SAFETY: zeroed is a valid sigaction; without a new one the call only tells.

@@ -551,6 +551,7 @@ impl Session {
             job: self.job(),
             join_timeout: self.join_timeout,
             children_max: self.children_max,
+            forward_signals: vec![Signal::USR1, Signal::USR2],
             timeout: self.timeout,
             seed: self.seed,
         }

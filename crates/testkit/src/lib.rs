@@ -12,4 +12,4 @@ pub use fixture::fixture;
 pub use flood::{FloodLine, Fnv};
 pub use leaks::{Marker, Survivor};
 pub use pmi_connection::PmiConnection;
-pub use raw::{die_of_signal, ignore_signal};
+pub use raw::{die_of_signal, ignore_signal, send_signal};

@@ -30,6 +30,13 @@ pub fn die_of_signal(signal: i32) -> io::Result<()> {
     if unsafe { libc::raise(signal) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Sends a signal of any number, real-time ones included, which rustix does not name.
+pub fn send_signal(pid: u32, signal: i32) -> io::Result<()> {
+    let pid = i32::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: sends a signal, and touches no memory.
+    if unsafe { libc::kill(pid, signal) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 fn set_disposition(signal: i32, disposition: libc::sighandler_t) -> io::Result<()> {
     // SAFETY: the disposition is SIG_IGN or SIG_DFL, so no code of ours runs in a handler.
     if unsafe { libc::signal(signal, disposition) } == libc::SIG_ERR {

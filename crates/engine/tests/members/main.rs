@@ -314,6 +314,19 @@ fn the_first_interrupt_is_passed_on_and_the_second_kills() {
 }
 
 #[test]
+fn a_signal_for_programs_reaches_the_tasks_only_if_it_is_to_and_only_while_they_run() {
+    let mut head = Member::head(1, |_| {});
+    head.input(Input::UserSignal(Signal::USR1));
+    assert!(!head.sent().iter().any(|message| matches!(message, Message::Signal(..))));
+    let mut head = running(1, |_| {});
+    for (signal, is_told) in [(Signal::USR1, true), (Signal::USR2, false), (Signal::CONT, true)] {
+        head.input(Input::UserSignal(signal));
+        let expected = if is_told { vec![Message::Signal(JOB, signal)] } else { vec![] };
+        assert_eq!(head.sent(), expected, "{signal}");
+    }
+}
+
+#[test]
 fn a_second_signal_while_the_agents_leave_ends_the_session_at_once_with_the_signals_status() {
     let mut head = running(1, |_| {});
     let statuses = StatusRuns::default();

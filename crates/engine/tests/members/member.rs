@@ -27,6 +27,7 @@ impl Member {
             job: job(n, 1),
             join_timeout: None,
             children_max: u32::MAX,
+            forward_signals: vec![Signal::USR1],
             timeout: None,
             seed: 1,
         };
