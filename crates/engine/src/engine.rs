@@ -76,7 +76,7 @@ pub(crate) enum Above {
     /// This is the head.
     Head(alloc::boxed::Box<Head>),
     /// An agent whose parent has not answered yet.
-    Unwelcomed { link: Option<LinkId>, config: AgentConfig, until: Time },
+    Unwelcomed { link: Option<LinkId>, config: AgentConfig, until: Option<Time> },
     /// A parent.
     Parent { parent: AgentId, link: LinkId, silence: Silence },
 }
@@ -112,7 +112,7 @@ impl Engine {
     pub fn agent(now: Time, config: AgentConfig) -> Engine {
         let until = now + config.welcome_timeout;
         let (id, seed, children_max) = (config.agent, config.seed, config.children_max);
-        let above = Above::Unwelcomed { link: None, config, until };
+        let above = Above::Unwelcomed { link: None, config, until: Some(until) };
         Engine::new(now, id, seed, children_max, above)
     }
 
@@ -245,7 +245,7 @@ impl Engine {
         }
         let above = match &self.above {
             Above::Head(head) => head.timeout(),
-            Above::Unwelcomed { until, .. } => Some(*until),
+            Above::Unwelcomed { until, .. } => *until,
             Above::Parent { silence, .. } => silence.lost_at(),
         };
         let children = self.children.first_due();
@@ -336,9 +336,14 @@ impl Engine {
 
     fn on_link_up(&mut self, link: LinkId, peer: AgentId, over_shell: bool) {
         match &mut self.above {
-            Above::Unwelcomed { link: uplink @ None, config, .. } if config.parent == peer => {
+            Above::Unwelcomed { link: uplink @ None, config, until } if config.parent == peer => {
                 *uplink = Some(link);
                 let hello = Hello { attempt: config.attempt, pid: config.pid };
+                if peer == AgentId::HEAD {
+                    // Its user may have stopped it; then its host answers for it.
+                    *until = None;
+                    self.effects.push_back(Effect::SetLinkTimeout(link, None));
+                }
                 self.send(vec![link], Message::Hello(hello));
             }
             Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
@@ -534,7 +539,7 @@ impl Engine {
     fn check_parent(&mut self) {
         match &self.above {
             Above::Head(_) => {}
-            Above::Unwelcomed { until, .. } if *until <= self.now => {
+            Above::Unwelcomed { until, .. } if until.is_some_and(|at| at <= self.now) => {
                 self.abandon("its parent did not answer".to_string());
             }
             Above::Parent { silence, .. } if silence.lost_at().is_some_and(|at| at <= self.now) => {

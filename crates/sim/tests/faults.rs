@@ -299,6 +299,17 @@ fn a_front_end_that_is_stopped_for_long_loses_nobody() {
     assert_eq!(report.code, Some(0), "{:?}", report.outcome);
 }
 
+/// Also in the instant in which an agent has proven itself and waits to be welcomed.
+#[test]
+fn a_front_end_that_is_stopped_for_long_at_any_step_of_the_bootstrap_loses_nobody() {
+    for tree in ["flat", "kary:2", "adaptive"] {
+        let session = Session::of(5).tree(tree).spec(|spec| spec.start_timeout_ms = 10_000);
+        at_every_step_of(&session, Fault::UserSignal(Signal::TSTP), 60, |report, _| {
+            assert_eq!(report.code, Some(0), "{tree}: {:?}", report.outcome);
+        });
+    }
+}
+
 #[test]
 fn a_host_that_hangs_is_told_of_though_the_front_end_was_stopped_meanwhile() {
     let session = Session::of(N).tree("flat").shell(AgentId(3), &[sim::ShellPlan::Hangs; 2]);
