@@ -31,7 +31,7 @@ impl Command {
     /// Looks the directory and the program up as they are on this node, agent `agent`'s.
     pub(crate) fn prepare(spec: &JobSpec, app: u32, agent: AgentId) -> Result<Command, JobFault> {
         let App { argv, env, dir, .. } = spec.app(app).ok_or_else(|| no_such_app(app, agent))?;
-        let env = overlaid(&spec.env, env);
+        let env = overlaid(&spec.env, env, |text| text);
         let dir = Path::new(OsStr::from_bytes(dir));
         enter_check(dir).map_err(|errno| JobFault::Directory {
             agent,
@@ -82,10 +82,8 @@ impl Command {
 
     /// The app's environment with `own` in the place of variables of the same names.
     pub(crate) fn env<'a>(&'a self, own: &'a [CString]) -> Vec<&'a CStr> {
-        let is_replaced =
-            |base: &CStr| own.iter().any(|own| name_of(own.as_bytes()) == name_of(base.to_bytes()));
-        let base = self.env.iter().map(CString::as_c_str).filter(|base| !is_replaced(base));
-        base.chain(own.iter().map(CString::as_c_str)).collect()
+        let env = overlaid(&self.env, own, |text| text.as_bytes());
+        env.into_iter().map(CString::as_c_str).collect()
     }
 }
 
@@ -100,14 +98,15 @@ fn c_string(bytes: &[u8]) -> CString {
     CString::new(&bytes[..end]).unwrap_or_default()
 }
 
-fn name_of(variable: &[u8]) -> &[u8] {
+/// What stands before the first `=`.
+pub(crate) fn name_of(variable: &[u8]) -> &[u8] {
     variable.split(|byte| *byte == b'=').next().unwrap_or_default()
 }
 
 /// `base` with `own` in the place of variables of the same names.
-fn overlaid<'a>(base: &'a [Bytes], own: &'a [Bytes]) -> Vec<&'a Bytes> {
-    let is_replaced = |base: &&Bytes| own.iter().any(|own| name_of(own) == name_of(base));
-    base.iter().filter(|base| !is_replaced(base)).chain(own).collect()
+fn overlaid<'a, T>(base: &'a [T], own: &'a [T], bytes: fn(&T) -> &[u8]) -> Vec<&'a T> {
+    let names: Vec<&[u8]> = own.iter().map(|own| name_of(bytes(own))).collect();
+    base.iter().filter(|base| !names.contains(&name_of(bytes(base)))).chain(own).collect()
 }
 
 /// Only a parent that errs asks for one.
@@ -148,8 +147,9 @@ mod tests {
     #[test]
     fn the_last_path_of_the_job_counts() {
         let env = [Bytes::from_static(b"PATH=/a"), Bytes::from_static(b"PATH=/b:/c")];
-        assert_eq!(path_list(&overlaid(&env, &[])), "/b:/c");
-        assert_eq!(path_list(&overlaid(&env, &[Bytes::from_static(b"PATH=/own")])), "/own");
+        assert_eq!(path_list(&overlaid(&env, &[], |text| text)), "/b:/c");
+        let own = [Bytes::from_static(b"PATH=/own")];
+        assert_eq!(path_list(&overlaid(&env, &own, |text| text)), "/own");
         assert_eq!(path_list(&[]), PATH_DEFAULT);
     }
 

@@ -4,6 +4,8 @@
 use bytes::Bytes;
 use rustix::process::{Resource, getrlimit};
 
+use crate::command::name_of;
+
 /// The longest string, its terminating zero included (`MAX_ARG_STRLEN`, 32 pages: execve(2)).
 const STRING_BYTES_MAX: usize = 128 << 10;
 
@@ -37,7 +39,7 @@ pub(crate) fn check(argv: &[Bytes], env: &[&Bytes]) -> Result<(), TooLong> {
 
 fn check_within(argv: &[Bytes], env: &[&Bytes], room: u64) -> Result<(), TooLong> {
     let arguments = (0..).zip(argv).map(|(at, text)| (format!("argument {at}"), text.len() + 1));
-    let strings = arguments.chain(env.iter().map(|text| (name_of(text), text.len() + 1)));
+    let strings = arguments.chain(env.iter().map(|text| (shown_name(text), text.len() + 1)));
     let mut total = 0;
     let mut largest = (String::new(), 0);
     for (name, bytes) in strings {
@@ -57,8 +59,8 @@ fn check_within(argv: &[Bytes], env: &[&Bytes], room: u64) -> Result<(), TooLong
 }
 
 /// The name of a variable, made safe to show.
-fn name_of(variable: &[u8]) -> String {
-    let name = variable.split(|byte| *byte == b'=').next().unwrap_or_default();
+fn shown_name(variable: &[u8]) -> String {
+    let name = name_of(variable);
     format!("`{}`", name.get(..72).unwrap_or(name).escape_ascii())
 }
 

@@ -68,7 +68,7 @@ impl BootReader {
     /// When there will be no boot line; close the channel.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Option<Boot>, BootError> {
         self.seen.extend_from_slice(bytes);
-        self.drop_noise();
+        self.noise_bytes += drop_noise(&mut self.seen, MAGIC);
         let started = self.seen.starts_with(MAGIC);
         if started && let Some(end) = self.seen.iter().position(|byte| *byte == b'\n') {
             let rest = self.seen.split_off(end + 1);
@@ -84,14 +84,14 @@ impl BootReader {
     pub fn end(&self) -> BootError {
         BootError::Ended
     }
+}
 
-    /// Drops what cannot be part of the line: all before the magic, or before its possible start.
-    fn drop_noise(&mut self) {
-        let found = self.seen.windows(MAGIC.len()).position(|window| window == MAGIC);
-        let noise = found.unwrap_or_else(|| self.seen.len().saturating_sub(MAGIC.len() - 1));
-        self.seen.drain(..noise);
-        self.noise_bytes += noise;
-    }
+/// Drops all before `magic`, or before its possible start, and returns how many bytes that were.
+pub(crate) fn drop_noise(seen: &mut Vec<u8>, magic: &[u8]) -> usize {
+    let found = seen.windows(magic.len()).position(|window| window == magic);
+    let noise = found.unwrap_or_else(|| seen.len().saturating_sub(magic.len() - 1));
+    seen.drain(..noise);
+    noise
 }
 
 /// The boot line of an environment variable.

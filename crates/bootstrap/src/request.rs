@@ -4,6 +4,8 @@
 //! stands before it is skipped, in bounded memory. What comes behind the line belongs to whoever
 //! answers. Nothing proves that it is the agent who asks; what is answered must not need that.
 
+use crate::boot::drop_noise;
+
 /// Something that the far end asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Request {
@@ -62,7 +64,7 @@ impl RequestReader {
     pub fn push(&mut self, bytes: &[u8]) -> Option<Asked> {
         self.seen.extend_from_slice(bytes);
         loop {
-            self.drop_noise();
+            drop_noise(&mut self.seen, MAGIC);
             if !self.seen.starts_with(MAGIC) {
                 return None;
             }
@@ -81,13 +83,6 @@ impl RequestReader {
             }
             self.seen.drain(..MAGIC.len());
         }
-    }
-
-    /// Drops all before the magic, or before its possible start.
-    fn drop_noise(&mut self) {
-        let found = self.seen.windows(MAGIC.len()).position(|window| window == MAGIC);
-        let noise = found.unwrap_or_else(|| self.seen.len().saturating_sub(MAGIC.len() - 1));
-        self.seen.drain(..noise);
     }
 }
 

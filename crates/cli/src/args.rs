@@ -45,13 +45,9 @@ pub(crate) enum Command {
     },
 }
 
-/// What `convoke clean` is told.
+/// Where more hosts are named, and how they are reached, for commands that run no job.
 #[derive(Args, Debug)]
-pub(crate) struct CleanArgs {
-    /// Hosts to clean [default: this one]
-    #[arg(long, short = 'H', value_name = "LIST")]
-    pub(crate) hosts: Option<String>,
-
+pub(crate) struct ReachArgs {
     /// File with one host a line
     #[arg(long, short = 'f', value_name = "FILE")]
     pub(crate) hostfile: Option<PathBuf>,
@@ -65,6 +61,17 @@ pub(crate) struct CleanArgs {
     pub(crate) ssh_arg: Vec<String>,
 }
 
+/// What `convoke clean` is told.
+#[derive(Args, Debug)]
+pub(crate) struct CleanArgs {
+    /// Hosts to clean [default: this one]
+    #[arg(long, short = 'H', value_name = "LIST")]
+    pub(crate) hosts: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
 /// What `convoke calibrate` is told.
 #[derive(Args, Debug)]
 pub(crate) struct CalibrateArgs {
@@ -72,17 +79,8 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, short = 'H', value_name = "LIST")]
     pub(crate) hosts: Option<String>,
 
-    /// File with one host a line
-    #[arg(long, short = 'f', value_name = "FILE")]
-    pub(crate) hostfile: Option<PathBuf>,
-
-    /// Command that runs another on a host: `CMD {host} {cmd}` [default: ssh]
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) shell: Option<String>,
-
-    /// Argument for ssh; repeat for several
-    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
-    pub(crate) ssh_arg: Vec<String>,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
 
     /// Path of this program on the hosts [default: as here]
     #[arg(long, value_name = "PATH")]

@@ -147,10 +147,10 @@ fn run_args(args: &CalibrateArgs, what: &[&str]) -> Result<Box<RunArgs>, String>
     };
     option("--window", Some(u32::MAX.to_string().into()));
     option("--hosts", args.hosts.clone().map(Into::into));
-    option("--hostfile", args.hostfile.clone().map(Into::into));
-    option("--shell", args.shell.clone().map(Into::into));
+    option("--hostfile", args.reach.hostfile.clone().map(Into::into));
+    option("--shell", args.reach.shell.clone().map(Into::into));
     option("--agent-path", args.agent_path.clone());
-    for arg in &args.ssh_arg {
+    for arg in &args.reach.ssh_arg {
         option("--ssh-arg", Some(arg.into()));
     }
     words.extend(what.iter().map(OsString::from));
@@ -326,6 +326,7 @@ fn ms(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::ReachArgs;
 
     fn at(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)
@@ -430,9 +431,11 @@ mod tests {
     fn the_measured_run_takes_the_options_of_its_command() {
         let args = CalibrateArgs {
             hosts: Some("a,b".into()),
-            hostfile: None,
-            shell: Some("rsh {host} {cmd}".into()),
-            ssh_arg: Vec::new(),
+            reach: ReachArgs {
+                hostfile: None,
+                shell: Some("rsh {host} {cmd}".into()),
+                ssh_arg: Vec::new(),
+            },
             agent_path: None,
             output: "c.toml".into(),
         };

@@ -5,7 +5,6 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use alloc::Allocation;
 use bootstrap::{Bootstrapper, Helper, ShellTemplate, diagnose};
 use os::stream::{self, ReadOutcome};
 use os::{ExitStatus, Interest, Poller, Signal, machine, process};
@@ -51,19 +50,17 @@ pub(crate) fn clean(args: &CleanArgs) -> u8 {
 }
 
 fn hosts(args: &CleanArgs) -> Result<Vec<String>, String> {
-    let allocation = match (&args.hosts, &args.hostfile) {
-        (None, None) => Allocation::this_host(),
-        (hosts, file) => alloc::allocate(hosts.as_deref(), file.as_deref())
-            .map_err(|error| agent::error_chain(&error))?,
-    };
+    let allocation = alloc::allocate(args.hosts.as_deref(), args.reach.hostfile.as_deref())
+        .map_err(|error| agent::error_chain(&error))?;
     Ok(allocation.nodes.into_iter().map(|node| node.name).collect())
 }
 
 fn bootstrapper(args: &CleanArgs) -> Result<Bootstrapper, String> {
-    match &args.shell {
+    let reach = &args.reach;
+    match &reach.shell {
         // Nothing but this host: no shell is needed whatever it is called.
-        None if args.hosts.is_none() && args.hostfile.is_none() => Ok(Bootstrapper::Local),
-        None => Ok(Bootstrapper::Ssh { args: args.ssh_arg.clone() }),
+        None if args.hosts.is_none() && reach.hostfile.is_none() => Ok(Bootstrapper::Local),
+        None => Ok(Bootstrapper::Ssh { args: reach.ssh_arg.clone() }),
         Some(text) => {
             let template = ShellTemplate::parse(text);
             template.map(Bootstrapper::Shell).map_err(|error| agent::error_chain(&error))

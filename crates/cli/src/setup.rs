@@ -243,12 +243,12 @@ fn tasks_of(app: &AppArgs) -> u32 {
 
 /// What the head is given.
 pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig, SetupError> {
-    let names = layout.names();
+    let (names, muster) = (layout.names(), layout.muster());
     Ok(HeadConfig {
         tree: args.tree.unwrap_or(Tree::adaptive()),
         session: session(args, &names)?,
-        job: job(args, layout)?,
-        muster: layout.muster(),
+        job: job(args, layout, muster.is_movable())?,
+        muster,
         names,
         join_timeout: args.join_timeout,
         children_max: u32::MAX,
@@ -315,7 +315,7 @@ fn agent_path(args: &RunArgs) -> Result<OsString, SetupError> {
     Ok(path)
 }
 
-fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
+fn job(args: &RunArgs, layout: &Layout, is_movable: bool) -> Result<JobSpec, SetupError> {
     let base = current_directory()?;
     let output = output_spec(args, &base).map_err(SetupError::OutputOption)?;
     let ours = std::env::vars_os().collect();
@@ -333,7 +333,7 @@ fn job(args: &RunArgs, layout: &Layout) -> Result<JobSpec, SetupError> {
             .collect::<Result<_, _>>()?,
         env: environment::of_job(&ours),
         map: layout.placement.map.clone(),
-        is_movable: layout.muster().is_movable(),
+        is_movable,
         kvsname: format!("convoke-{:016x}", random()?),
         universe_size: layout.universe_size,
         io: IoSpec { stdin: args.stdin, output, records: args.json.is_some() },

@@ -98,10 +98,7 @@ impl Engine {
         let links = self.reading_links();
         let Some(job) = self.job.as_mut().filter(|job| job.id() == id) else { return };
         if job.to_spawn.is_empty() {
-            for rank in job.reading_tasks() {
-                let data = data.clone();
-                self.effects.push_back(Effect::WriteTask { job: id, rank, data });
-            }
+            self.write_tasks(&data);
         } else if !job.reading_tasks().is_empty() {
             job.input.held.push_back(data.clone());
         }
@@ -126,15 +123,19 @@ impl Engine {
     /// Gives tasks that have all been created what came for them meanwhile.
     pub(super) fn release_input(&mut self) {
         let Some(job) = &mut self.job else { return };
-        let (id, ranks) = (job.id(), job.reading_tasks());
-        for data in core::mem::take(&mut job.input.held) {
-            for &rank in &ranks {
-                let data = data.clone();
-                self.effects.push_back(Effect::WriteTask { job: id, rank, data });
-            }
-        }
-        if core::mem::take(&mut job.input.is_end_held) {
+        let held = core::mem::take(&mut job.input.held);
+        let has_ended = core::mem::take(&mut job.input.is_end_held);
+        held.iter().for_each(|data| self.write_tasks(data));
+        if has_ended {
             self.end_task_input();
+        }
+    }
+
+    fn write_tasks(&mut self, data: &Bytes) {
+        let Some(job) = &self.job else { return };
+        let id = job.id();
+        for rank in job.reading_tasks() {
+            self.effects.push_back(Effect::WriteTask { job: id, rank, data: data.clone() });
         }
     }
 
