@@ -16,6 +16,7 @@ use observe::{agent_name, seconds};
 use wire::{AgentLoss, JobFault, LossCause, ShellFailureKind, StartCause, StartFailure};
 
 mod members;
+mod node_faults;
 
 use members::{Level, level_of};
 
@@ -255,68 +256,6 @@ impl Report<'_> {
             let nodes = self.fold(agents);
             self.line(format!("warning: what the tasks on {nodes} wrote last may be missing"));
         }
-    }
-
-    /// What kept the job from running on some nodes.
-    fn node_faults(&mut self, faults: &[JobFault]) {
-        let mut programs: BTreeMap<u32, Vec<(AgentId, String)>> = BTreeMap::new();
-        for fault in faults {
-            if let JobFault::Program { agent, app, words, errno: _ } = fault {
-                programs.entry(*app).or_default().push((*agent, words.clone()));
-            }
-        }
-        for (app, faults) in programs {
-            self.node_fault(&format!("could not run {}", self.program.quoted(app)), faults);
-        }
-        let directories = faults.iter().filter_map(|fault| match fault {
-            JobFault::Directory { agent, errno, words } => {
-                Some((*agent, format!("`{words}`: {}", errno_text(*errno))))
-            }
-            JobFault::Program { .. }
-            | JobFault::Output { .. }
-            | JobFault::Spawn { .. }
-            | JobFault::Task { .. }
-            | JobFault::Unfinalized { .. }
-            | JobFault::Abort { .. }
-            | JobFault::Pmi { .. } => None,
-        });
-        self.node_fault("could not enter the working directory", directories.collect());
-        let outputs = faults.iter().filter_map(|fault| match fault {
-            JobFault::Output { agent, errno, words } => {
-                Some((*agent, format!("{words}: {}", errno_text(*errno))))
-            }
-            JobFault::Program { .. }
-            | JobFault::Directory { .. }
-            | JobFault::Spawn { .. }
-            | JobFault::Task { .. }
-            | JobFault::Unfinalized { .. }
-            | JobFault::Abort { .. }
-            | JobFault::Pmi { .. } => None,
-        });
-        let (here, there): (Vec<_>, _) = outputs.partition(|(agent, _)| *agent == AgentId::HEAD);
-        for (_, text) in here {
-            self.line(format!("error: could not write {text}"));
-        }
-        self.node_fault("could not write output", there);
-    }
-
-    fn node_fault(&mut self, what: &str, faults: Vec<(AgentId, String)>) {
-        if faults.is_empty() {
-            return;
-        }
-        let agents: IdSet = faults.iter().map(|(agent, _)| agent.0).collect();
-        let (count, of, names) = (agents.len(), self.names.len(), self.fold(&agents));
-        self.line(format!("error: {what} on {count} of {of} nodes: {names}"));
-        let set = |agent: AgentId| IdSet::range(agent.0, agent.0);
-        let causes = faults.into_iter().map(|(agent, text)| Cause {
-            agents: set(agent),
-            below: IdSet::new(),
-            text,
-            words: String::new(),
-            shortest: Duration::ZERO,
-            longest: Duration::ZERO,
-        });
-        self.causes(causes.collect());
     }
 
     /// What tasks did. The first is what decided; others that did the same are folded.
@@ -624,6 +563,26 @@ mod tests {
         };
         let outcome = Outcome { faults: (1..=8).map(fault).collect(), ..Outcome::default() };
         insta::assert_snapshot!(report(&outcome));
+    }
+
+    #[test]
+    fn nodes_with_faults_are_told_of_in_their_order_whichever_was_heard_of_first() {
+        let words = |n| format!("on-{n}");
+        let faults: [fn(u32, String) -> JobFault; 3] = [
+            |n, words| JobFault::Program { agent: AgentId(n), app: 0, errno: 2, words },
+            |n, words| JobFault::Directory { agent: AgentId(n), errno: 2, words },
+            |n, words| JobFault::Output { agent: AgentId(n), errno: 20, words },
+        ];
+        for fault in faults {
+            let told = |order: [u32; 3]| {
+                let faults = order.map(|n| fault(n, words(n))).to_vec();
+                report(&Outcome { faults, ..Outcome::default() })
+            };
+            let expected = told([1, 2, 3]);
+            for order in [[1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]] {
+                assert_eq!(told(order), expected);
+            }
+        }
     }
 
     fn loss(agent: u32, agents: IdSet, cause: LossCause, words: &str) -> AgentLoss {
