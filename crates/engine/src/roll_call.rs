@@ -3,7 +3,8 @@
 //! A job whose planned nodes are all there runs at once, whether its spares have joined or not. Where some
 //! are missing it runs when everybody has joined or failed. One that hangs must not hold up what a spare
 //! can do: once as many nodes are there as were planned, the others may take as long again as those
-//! took. So the wait follows from the number of nodes and from how fast they come up.
+//! took. So the wait follows from the number of nodes and from how fast they come up. Where the tasks
+//! do not fit on those who are there, it goes on.
 
 use model::{IdSet, Muster, PlacementError, TaskMap, Time};
 
@@ -19,6 +20,8 @@ pub(crate) struct RollCall {
     began: Time,
     /// Until when others are waited for, once as many are there as were planned.
     spares_at: Option<Time>,
+    /// They have had that time.
+    is_late: bool,
 }
 
 impl RollCall {
@@ -31,13 +34,14 @@ impl RollCall {
             failed: IdSet::new(),
             began: now,
             spares_at: None,
+            is_late: false,
         }
     }
 
     pub(crate) fn on_joined(&mut self, now: Time, agents: &IdSet) {
         self.joined = self.joined.union(agents);
         let is_enough = self.there().len() >= self.planned.len();
-        if self.muster.spares > 0 && is_enough && self.spares_at.is_none() {
+        if self.muster.spares > 0 && is_enough && self.spares_at.is_none() && !self.is_late {
             self.spares_at = Some(now + now.since(self.began));
         }
     }
@@ -53,7 +57,7 @@ impl RollCall {
     }
 
     pub(crate) fn on_time(&mut self, now: Time) {
-        self.spares_at = self.spares_at.filter(|&at| at > now);
+        self.is_late |= self.spares_at.take_if(|at| *at <= now).is_some();
     }
 
     /// Those of whom nothing is known yet.
@@ -69,10 +73,11 @@ impl RollCall {
     /// Whether the job can be launched, and nobody is to be waited for.
     pub(crate) fn is_complete(&self, now: Time) -> bool {
         let there = self.there();
-        let is_late = self.muster.spares > 0
-            && there.len() >= self.planned.len()
-            && self.spares_at.is_none_or(|at| at <= now);
-        self.planned.difference(&there).is_empty() || is_late || self.undecided().is_empty()
+        let are_late = self.is_late || self.spares_at.is_some_and(|at| at <= now);
+        let can_do = || there.len() >= self.planned.len() && self.place(&there).is_ok();
+        self.planned.difference(&there).is_empty()
+            || self.undecided().is_empty()
+            || are_late && can_do()
     }
 
     /// Whom the job was planned for and of whom nothing is known yet.
@@ -86,10 +91,14 @@ impl RollCall {
         if self.planned.difference(&there).is_empty() {
             return Ok((self.planned.clone(), None));
         }
-        let nodes = there.iter().map(|agent| agent - 1).collect();
-        let map = self.muster.place(&nodes)?;
+        let map = self.place(&there)?;
         let members = map.nodes().iter().map(|node| node + 1).collect();
         Ok((members, Some(map)))
+    }
+
+    /// Which task runs where if only these agents are there.
+    fn place(&self, there: &IdSet) -> Result<TaskMap, PlacementError> {
+        self.muster.place(&there.iter().map(|agent| agent - 1).collect())
     }
 
     /// Those who have joined and were not lost.

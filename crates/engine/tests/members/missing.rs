@@ -93,6 +93,33 @@ fn with_spares_a_node_that_hangs_is_waited_for_as_long_again_as_the_others_took(
 }
 
 #[test]
+fn a_node_that_a_smaller_spare_cannot_stand_in_for_is_waited_for_until_it_joins_or_fails() {
+    for comes in [true, false] {
+        let mut head = head(3, |config| {
+            config.muster.spares = 1;
+            config.muster.slots = [2, 2, 1].map(Slots::of).to_vec();
+            config.muster.request.tasks = Some(4);
+        });
+        head.now = head.now + Duration::from_secs(1);
+        joins(&mut head, 1);
+        joins(&mut head, 3);
+        head.pass(Duration::from_secs(2));
+        assert_eq!(launch(&mut head), None);
+        assert_eq!(head.outcome().shortage, None);
+        if comes {
+            joins(&mut head, 2);
+            head.pass(BUNDLE);
+            assert_eq!(launch(&mut head).unwrap().members, set(&[1, 2]));
+        } else {
+            fails(&mut head, 2);
+            head.run_until_exit();
+            assert_eq!(head.outcome().code, exit_code::NOT_STARTED);
+            assert!(head.outcome().shortage.is_some());
+        }
+    }
+}
+
+#[test]
 fn more_nodes_that_fail_than_there_are_spares_end_the_session() {
     let mut head = head(4, |config| config.muster.spares = 1);
     fails(&mut head, 1);
