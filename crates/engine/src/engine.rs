@@ -545,6 +545,9 @@ impl Engine {
         if !self.is_head() {
             self.events.push_back(Event::JobFault(job, fault.clone()));
         }
+        if let Some(job) = &mut self.job {
+            job.note_fault(&fault);
+        }
         self.up(Message::JobFault(job, alloc::boxed::Box::new(fault)));
     }
 

@@ -310,15 +310,7 @@ impl Head {
             self.decided = false;
         }
         self.decide(code);
-        let stops = match fault {
-            JobFault::Task { .. } | JobFault::Unfinalized { .. } => self.stop_on_failure,
-            JobFault::Program { .. }
-            | JobFault::Directory { .. }
-            | JobFault::Output { .. }
-            | JobFault::Spawn { .. }
-            | JobFault::Abort { .. }
-            | JobFault::Pmi { .. } => true,
-        };
+        let stops = stops(&fault, self.stop_on_failure);
         self.outcome.faults.push(fault);
         match self.state {
             State::Running if stops => self.stop(self.grace, orders),
@@ -540,6 +532,19 @@ fn node_of(fault: &JobFault) -> Option<AgentId> {
         | JobFault::Unfinalized { .. }
         | JobFault::Abort { .. }
         | JobFault::Pmi { .. } => None,
+    }
+}
+
+/// Whether a fault ends a job that runs.
+pub(crate) fn stops(fault: &JobFault, stop_on_failure: bool) -> bool {
+    match fault {
+        JobFault::Task { .. } | JobFault::Unfinalized { .. } => stop_on_failure,
+        JobFault::Program { .. }
+        | JobFault::Directory { .. }
+        | JobFault::Output { .. }
+        | JobFault::Spawn { .. }
+        | JobFault::Abort { .. }
+        | JobFault::Pmi { .. } => true,
     }
 }
 

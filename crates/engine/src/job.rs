@@ -17,6 +17,7 @@ use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Output, Stream};
 
 use crate::child::Child;
 use crate::engine::{Engine, Phase};
+use crate::head::stops;
 use crate::{Effect, PMI_FD, Spawn};
 
 mod exchange;
@@ -47,6 +48,8 @@ pub(crate) struct Job {
     groups: Groups,
     stopping: Option<Stopping>,
     faults_told: u32,
+    /// A task here or below has failed, and that is to end the job: what waits for it waits for the end.
+    is_failing: bool,
     /// Children below which tasks may still run.
     children: BTreeSet<AgentId>,
     statuses: StatusRuns,
@@ -133,6 +136,7 @@ impl Job {
             groups: Groups::default(),
             stopping: None,
             faults_told: 0,
+            is_failing: false,
             children,
             statuses: StatusRuns::default(),
             sweep: if ranks.is_empty() { Sweep::Done } else { Sweep::NotAsked },
@@ -151,6 +155,12 @@ impl Job {
     pub(crate) fn add_child(&mut self, agent: AgentId) {
         self.children.insert(agent);
         self.fence.add_child(agent);
+    }
+
+    /// Takes note of a fault on its way up.
+    pub(crate) fn note_fault(&mut self, fault: &JobFault) {
+        let is_of_task = fault.rank().is_some();
+        self.is_failing |= is_of_task && stops(fault, self.spec.stop_on_failure);
     }
 
     pub(crate) fn has_tasks(&self) -> bool {
@@ -299,7 +309,8 @@ impl Engine {
             Ok(pid) => {
                 let Some(task) = job.tasks.get_mut(&rank) else { return };
                 task.spawned = true;
-                task.streams[Stream::Stderr as usize].ended = job.spec.io.output.merged;
+                // What it wrote may have ended before we hear that it began.
+                task.streams[Stream::Stderr as usize].ended |= job.spec.io.output.merged;
                 if job.spec.io.records {
                     task.keep(self.now, pid);
                 }

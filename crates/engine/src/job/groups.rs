@@ -17,10 +17,11 @@ use core::mem;
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, Rank, RankGroup, Time};
+use model::{AgentId, IdSet, NodeId, Rank, RankGroup, Time};
 use proto::{Fence, FenceEffect};
 use wire::Message;
 
+use super::Job;
 use crate::LinkId;
 use crate::child::Child;
 use crate::engine::Engine;
@@ -98,7 +99,12 @@ impl Engine {
         if !self.may_meet(group) {
             return self.abandon("its parent broke the protocol: no such group".to_string());
         }
+        if self.job.as_ref().is_some_and(|job| job.reported) {
+            return; // that all is done, which is on its way, says it
+        }
         self.expect_meeting(group);
+        // Who is here or below may all have ended before anybody entered.
+        self.drain_meeting(group);
         self.ask_missing(group);
     }
 
@@ -238,10 +244,11 @@ impl Engine {
         busy.filter(|child| child.is_up()).filter_map(|child| child.link).collect()
     }
 
-    /// Whether a child has said that no task below it runs any more.
+    /// Whether a child has said that no task below it runs any more, and others may go on without those.
     fn is_done_with_job(&self, child: AgentId) -> bool {
         let is_up = self.children.get(&child).is_some_and(Child::is_up);
-        is_up && self.job.as_ref().is_some_and(|job| !job.children.contains(&child))
+        let is_done = |job: &Job| !job.children.contains(&child) && !job.is_failing;
+        is_up && self.job.as_ref().is_some_and(is_done)
     }
 
     /// Whether a peer may name this group: ranks of the job, and some.
@@ -250,11 +257,26 @@ impl Engine {
         group.ranks.ranges().last().is_some_and(|(_, last)| *last < size)
     }
 
+    /// Those below which tasks may still run. Below a spare that is not needed there are none, and its
+    /// loss does not end the job.
+    fn children_with_tasks(&self) -> BTreeSet<AgentId> {
+        let Some(job) = &self.job else { return BTreeSet::new() };
+        let mut agents = IdSet::new();
+        for &(first, last) in job.spec.map.nodes().ranges() {
+            agents.insert_range(NodeId(first).agent().0, NodeId(last).agent().0);
+        }
+        let has_tasks = |child: &Child| {
+            agents.contains(child.agent.0) || agents.difference(&child.below) != agents
+        };
+        let of_job = job.children.iter().filter_map(|agent| self.children.get(agent));
+        of_job.filter(|child| has_tasks(child)).map(|child| child.agent).collect()
+    }
+
     fn members_of(&self, group: &RankGroup) -> Members {
         let Some(job) = &self.job else { return Members::default() };
         if group.ranks.len() == u64::from(job.spec.map.len()) {
-            let elsewhere = !self.is_head();
-            return Members { here: job.has_tasks(), below: job.children.clone(), elsewhere };
+            let (elsewhere, below) = (!self.is_head(), self.children_with_tasks());
+            return Members { here: job.has_tasks(), below, elsewhere };
         }
         let mut members = Members::default();
         let mut last = None;

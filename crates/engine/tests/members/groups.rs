@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{Effect, Input, LinkId};
-use model::{ExitStatus, IdSet, Rank, RankGroup, TaskMap, Tree};
-use wire::{JobSpec, Launch, Message};
+use model::{ExitStatus, IdSet, Rank, RankGroup, StatusRuns, TaskMap, Tree};
+use wire::{JobFault, JobSpec, Launch, Message, Stream};
 
-use crate::member::{JOB, Member, PARENT, is_abandon, job};
+use crate::member::{JOB, Member, PARENT, is_abandon, is_launch, job};
 
 /// Agent 1 with a task, and with agent 2 below it; agents 3 and 4 are elsewhere.
 fn inner_agent() -> Member {
@@ -39,6 +39,12 @@ fn enter(ranks: &[u32]) -> Message {
 
 fn release(ranks: &[u32]) -> Message {
     Message::GroupRelease { job: JOB, group: group(ranks), payload: Bytes::new() }
+}
+
+fn done(rank: u32, status: ExitStatus) -> Message {
+    let mut statuses = StatusRuns::default();
+    statuses.insert(Rank(rank), status);
+    Message::Done { job: JOB, statuses }
 }
 
 fn let_out() -> Effect {
@@ -94,6 +100,65 @@ fn who_is_asked_answers_for_a_task_that_has_ended_without_entering() {
     assert_eq!(agent.sent(), [enter(&[0, 3])]);
     agent.message(PARENT, release(&[0, 3]));
     assert_eq!(agent.effects(), []);
+}
+
+#[test]
+fn who_is_asked_answers_at_once_where_all_below_have_ended_and_nobody_is_here() {
+    let mut agent = inner_agent();
+    agent.message(LinkId(2), done(1, ExitStatus::SUCCESS));
+    agent.message(PARENT, Message::GroupAwaited(JOB, group(&[1, 3])));
+    assert_eq!(agent.sent(), [enter(&[1, 3])]);
+}
+
+#[test]
+fn who_has_said_that_all_is_done_answers_nothing_more() {
+    let mut agent = inner_agent();
+    agent.message(LinkId(2), done(1, ExitStatus::SUCCESS));
+    agent.exits(0, ExitStatus::SUCCESS);
+    for stream in [Stream::Stdout, Stream::Stderr] {
+        agent.input(Input::TaskOutputEnd { job: JOB, rank: Rank(0), stream });
+    }
+    agent.input(Input::Swept(JOB));
+    assert!(agent.sent().iter().any(|message| matches!(message, Message::Done { .. })));
+    agent.message(PARENT, Message::GroupAwaited(JOB, group(&[0, 3])));
+    assert_eq!(agent.sent(), []);
+}
+
+#[test]
+fn nobody_goes_on_without_a_task_below_whose_failure_ends_the_job() {
+    let status = ExitStatus::Exited(3);
+    for fails_first in [true, false] {
+        let mut agent = inner_agent();
+        let fault = Box::new(JobFault::Task { rank: Rank(1), status });
+        let ends = [Message::JobFault(JOB, fault), done(1, status)];
+        let waits = |agent: &mut Member| says(agent, "cmd=barrier_in group=0,1:7\n");
+        if !fails_first {
+            waits(&mut agent);
+        }
+        ends.into_iter().for_each(|message| agent.message(LinkId(2), message));
+        if fails_first {
+            waits(&mut agent);
+        }
+        agent.pass(Duration::from_secs(2));
+        assert!(!agent.effects().contains(&let_out()));
+    }
+}
+
+#[test]
+fn a_barrier_of_all_does_not_wait_for_a_spare() {
+    let mut head = Member::head(2, |config| {
+        config.muster.spares = 1;
+        config.job = JobSpec { is_movable: true, ..job(1, 1) };
+    });
+    head.now = head.now + Duration::from_secs(1);
+    for child in [2, 1] {
+        head.child_joins(child);
+        head.joined(child, IdSet::range(child, child));
+    }
+    head.pass(Duration::from_millis(20));
+    assert!(head.effects().iter().any(is_launch));
+    head.message(LinkId(1), enter(&[0]));
+    assert_eq!(head.sent(), [release(&[0])]);
 }
 
 #[test]

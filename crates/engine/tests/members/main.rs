@@ -483,3 +483,17 @@ fn a_start_that_failed_while_the_front_end_was_stopped_is_made_again() {
     head.shell_ends(again.start, ShellFailureKind::NoBinary);
     assert_eq!(head.outcome().start_failures.len(), 1, "what fails again has another cause");
 }
+
+#[test]
+fn a_task_may_be_over_with_all_that_it_wrote_before_it_is_known_to_have_begun() {
+    let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), 1);
+    agent.input(Input::Prepared { job: JOB, fault: None });
+    agent.message(PARENT, launch());
+    agent.exits(0, ExitStatus::SUCCESS);
+    for stream in [Stream::Stdout, Stream::Stderr] {
+        agent.input(Input::TaskOutputEnd { job: JOB, rank: Rank(0), stream });
+    }
+    agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
+    agent.input(Input::Swept(JOB));
+    assert!(agent.sent().iter().any(|message| matches!(message, Message::Done { .. })));
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::{Outcome, exit_code};
 use model::{ExitStatus, IdSet, Rank};
-use wire::{JobFault, Stream};
+use wire::{JobFault, StartCause, StartFailure, Stream};
 
 use super::World;
 use crate::process::{End, Process, ProcessId};
@@ -134,9 +134,12 @@ impl World<'_> {
         let tasks_work = starts_work && self.session.tasks_work();
         let links_last =
             faults.is_empty() && self.session.shells_last() && self.session.keeps_time();
+        // A node that a spare stands in for may be slow, and is named.
+        let may_be_late = self.session.planned() < self.session.n;
+        let is_late = |failure: &StartFailure| may_be_late && failure.cause == StartCause::Deadline;
         let blamed = [
             (links_last, outcome.losses.is_empty(), "a loss"),
-            (starts_work, outcome.start_failures.is_empty(), "a failed start"),
+            (starts_work, outcome.start_failures.iter().all(is_late), "a failed start"),
             (tasks_work, outcome.code == 0, "a failed job"),
         ];
         for (is_innocent, is_clean, words) in blamed {
