@@ -69,8 +69,10 @@ mkdir -p "$entry" && {
 rm -f "$part"
 # Of builds the latest four stay, and of transfers that were killed those of the last day.
 (cd "$dir" && {
-	ls -td -- *-* | sed 1,4d | while IFS= read -r old; do rm -rf "$old"; done
-	find . -name 'part.*' -mtime +0 -exec rm -f {} +
+	set -- *-*
+	[ $# -le 4 ] || ls -td -- *-* | sed 1,4d | while IFS= read -r old; do rm -rf "$old"; done
+	set -- part.*
+	[ ! -e "$1" ] || find . -name 'part.*' -mtime +0 -exec rm -f {} +
 }) >/dev/null 2>&1
 printf '\nCONVOKE-ASKS-1 boot\n'
 exec "$entry/convoke" __agent
