@@ -7,7 +7,6 @@ use agent::{HeadReport, OutputFiles, error_chain, run_head};
 use engine::HeadConfig;
 use model::{IdSet, NodeId};
 use observe::{RecordedJob, draw_tree, job_record, stats_table};
-use wire::App;
 
 use crate::args::RunArgs;
 use crate::exit_code;
@@ -104,14 +103,10 @@ fn run_job(args: &RunArgs, config: HeadConfig, results: Results, files: Option<O
     }
     let title = format!("convoke run: {}", program.name());
     let timeline = results.timeline.map(|file| file.write(&screen.timeline, &names, &title));
-    let command = command_of(&job.apps);
     let document = args.json.is_some().then(|| {
-        let directory = job.apps.first().map_or(&[][..], |app| &app.dir);
-        let directory = &String::from_utf8_lossy(directory);
         let map = outcome.map.as_ref().unwrap_or(&job.map);
-        let (names, status) = (&names, code);
-        let job =
-            RecordedJob { command: &command, directory, names, map, began, status, words: &words };
+        let (spec, names, status) = (&job, &names, code);
+        let job = RecordedJob { spec, names, map, began, status, words: &words };
         job_record(&job, &outcome, &screen.timeline)
     });
     if let Some(document) = document.as_ref().filter(|_| is_record_printed(args)) {
@@ -134,14 +129,6 @@ fn run_job(args: &RunArgs, config: HeadConfig, results: Results, files: Option<O
 )]
 fn time_of_day() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-/// The words of the job's programs, with colons between them.
-fn command_of(apps: &[App]) -> Vec<String> {
-    let words = |app: &App| -> Vec<String> {
-        app.argv.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-    };
-    apps.iter().map(words).collect::<Vec<_>>().join(&":".to_owned())
 }
 
 /// A line for each program, if there are several, and one for each node: its name, how many tasks,

@@ -24,7 +24,10 @@ fn every_rank_is_recorded_with_where_it_ran_how_it_ended_and_what_it_used() {
     assert_eq!((&record["version"], &record["status"]), (&json!(1), &json!(139)));
     assert_eq!(record["words"], json!(["task 3 on b was killed by signal 11 (SIGSEGV)"]));
     assert!(ended.stderr.starts_with("one\ntwo\n"));
-    assert_eq!(record["command"][0], "sh");
+    assert_eq!(
+        (&record["apps"][0]["command"][0], &record["apps"][1]),
+        (&json!("sh"), &Value::Null)
+    );
     assert_eq!(
         record["nodes"][1],
         json!({"node": 1, "host": "b", "state": "ok", "output_incomplete": false})
@@ -47,6 +50,22 @@ fn every_rank_is_recorded_with_where_it_ran_how_it_ended_and_what_it_used() {
     assert_eq!(ranks[3]["signal"], json!({"number": 11, "name": "SIGSEGV"}));
     assert_eq!(ranks[3]["last_stderr_lines"], json!(["one", "two"]));
     assert!(ranks[3]["wall_seconds"].as_f64().unwrap() >= 0.3);
+}
+
+#[test]
+fn each_program_of_a_job_is_recorded_with_its_directory_and_each_rank_with_its_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("record");
+    let run = on_hosts("record-apps", "a,b", "").words("-n 1 --wdir /tmp --json").arg(&file);
+    run.args(["true", ":", "-n", "2", "--wdir", "/", "echo", "a b"]).run().with_status(0);
+    let record = read(&file);
+    let app = |command: &[&str], directory: &str, first_rank, tasks| json!({"command": command, "directory": directory, "first_rank": first_rank, "tasks": tasks});
+    assert_eq!(
+        record["apps"],
+        json!([app(&["true"], "/tmp", 0, 1), app(&["echo", "a b"], "/", 1, 2)])
+    );
+    let apps = record["ranks"].as_array().unwrap().iter().map(|rank| &rank["app"]);
+    assert_eq!(apps.collect::<Vec<_>>(), [0, 1, 1]);
 }
 
 #[test]

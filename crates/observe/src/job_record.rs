@@ -7,7 +7,7 @@ use std::time::Duration;
 use engine::Outcome;
 use model::{AgentId, ExitStatus, IdSet, NodeId, Rank, Signal, TaskMap, Time};
 use serde::Serialize;
-use wire::TaskRecord;
+use wire::{App, JobSpec, TaskRecord};
 
 use crate::Timeline;
 
@@ -17,10 +17,8 @@ const VERSION: u32 = 1;
 /// A job, for its record.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedJob<'a> {
-    /// The program and its arguments.
-    pub command: &'a [String],
-    /// The working directory.
-    pub directory: &'a str,
+    /// The job as it was planned.
+    pub spec: &'a JobSpec,
     /// The host names of the nodes, in order.
     pub names: &'a [String],
     /// Which task ran where.
@@ -40,8 +38,7 @@ pub fn job_record(job: &RecordedJob<'_>, outcome: &Outcome, timeline: &Timeline)
         version: VERSION,
         status: job.status,
         words: job.words.lines().collect(),
-        command: job.command,
-        directory: job.directory,
+        apps: apps(job),
         tasks: job.map.len(),
         signal: outcome.signal.map(SignalRecord::of),
         timed_out: outcome.timed_out,
@@ -62,8 +59,7 @@ struct Document<'a> {
     version: u32,
     status: u8,
     words: Vec<&'a str>,
-    command: &'a [String],
-    directory: &'a str,
+    apps: Vec<AppRecord>,
     tasks: u32,
     /// What the user ended it with.
     signal: Option<SignalRecord>,
@@ -72,6 +68,15 @@ struct Document<'a> {
     seconds: Seconds,
     nodes: Vec<NodeRecord<'a>>,
     ranks: Vec<RankRecord<'a>>,
+}
+
+#[derive(Serialize)]
+struct AppRecord {
+    /// As text: what is no UTF-8 is replaced.
+    command: Vec<String>,
+    directory: String,
+    first_rank: u32,
+    tasks: u32,
 }
 
 /// When the head heard of what, from the begin of the session.
@@ -105,6 +110,8 @@ enum NodeState {
 #[derive(Serialize)]
 struct RankRecord<'a> {
     rank: u32,
+    /// Which of the apps it belongs to.
+    app: u32,
     node: u32,
     host: &'a str,
     state: RankState,
@@ -156,6 +163,22 @@ impl Seconds {
     }
 }
 
+fn apps(job: &RecordedJob<'_>) -> Vec<AppRecord> {
+    let (apps, tasks) = (&job.spec.apps, job.map.len());
+    let ends = apps.iter().skip(1).map(|next| next.first_rank.0.min(tasks)).chain([tasks]);
+    let record = |(app, end): (&App, u32)| AppRecord {
+        command: app.argv.iter().map(|word| text(word)).collect(),
+        directory: text(&app.dir),
+        first_rank: app.first_rank.0,
+        tasks: end.saturating_sub(app.first_rank.0),
+    };
+    apps.iter().zip(ends).map(record).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 fn nodes<'a>(job: &RecordedJob<'a>, outcome: &Outcome) -> Vec<NodeRecord<'a>> {
     let all =
         |sets: &mut dyn Iterator<Item = &IdSet>| sets.fold(IdSet::new(), |all, set| all.union(set));
@@ -181,28 +204,22 @@ fn ranks<'a>(job: &RecordedJob<'a>, outcome: &Outcome) -> Vec<RankRecord<'a>> {
         let status = known.map(|known| known.status).or_else(|| outcome.statuses.get(Rank(rank)));
         let node = job.map.node_of(Rank(rank)).map_or(0, |node| node.0);
         let host = job.names.get(node as usize).map_or("", String::as_str);
-        RankRecord::new(rank, node, host, status, known)
+        let app = job.spec.app_of(Rank(rank));
+        let process = known.map(ProcessRecord::of);
+        let (state, exit_code, signal, core_dumped) = ending(status);
+        RankRecord { rank, app, node, host, state, exit_code, signal, core_dumped, process }
     };
     (0..job.map.len()).map(record).collect()
 }
 
-impl<'a> RankRecord<'a> {
-    fn new(
-        rank: u32,
-        node: u32,
-        host: &'a str,
-        status: Option<ExitStatus>,
-        known: Option<&TaskRecord>,
-    ) -> RankRecord<'a> {
-        let (state, exit_code, signal, core_dumped) = match status {
-            None => (RankState::Unknown, None, None, false),
-            Some(ExitStatus::Exited(code)) => (RankState::Exited, Some(code), None, false),
-            Some(ExitStatus::Signaled { signal, core }) => {
-                (RankState::Signaled, None, Some(SignalRecord::of(signal)), core)
-            }
-        };
-        let process = known.map(ProcessRecord::of);
-        RankRecord { rank, node, host, state, exit_code, signal, core_dumped, process }
+/// The state, the exit code, the signal, and whether a core file was left.
+fn ending(status: Option<ExitStatus>) -> (RankState, Option<u8>, Option<SignalRecord>, bool) {
+    match status {
+        None => (RankState::Unknown, None, None, false),
+        Some(ExitStatus::Exited(code)) => (RankState::Exited, Some(code), None, false),
+        Some(ExitStatus::Signaled { signal, core }) => {
+            (RankState::Signaled, None, Some(SignalRecord::of(signal)), core)
+        }
     }
 }
 
@@ -216,7 +233,7 @@ impl ProcessRecord {
     fn of(record: &TaskRecord) -> ProcessRecord {
         let seconds = |us: u64| Duration::from_micros(us).as_secs_f64();
         let usage = &record.usage;
-        let words = String::from_utf8_lossy(&record.last_words);
+        let words = text(&record.last_words);
         ProcessRecord {
             pid: record.pid,
             wall_seconds: seconds(record.wall_us),
@@ -235,10 +252,32 @@ impl ProcessRecord {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use model::{StatusRuns, Usage};
-    use wire::{AgentLoss, LossCause};
+    use model::{JobId, StatusRuns, Usage};
+    use wire::{AgentLoss, IoSpec, LossCause};
 
     use super::*;
+
+    /// Two tasks of one program, all others of another.
+    fn spec(map: &TaskMap) -> JobSpec {
+        let app = |first_rank, argv: &[&str], dir: &str| App {
+            first_rank: Rank(first_rank),
+            argv: argv.iter().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect(),
+            env: Vec::new(),
+            dir: Bytes::copy_from_slice(dir.as_bytes()),
+        };
+        JobSpec {
+            job: JobId(0),
+            apps: vec![app(0, &["./ring", "a b"], "/home/user"), app(2, &["./hub"], "/tmp")],
+            env: Vec::new(),
+            map: map.clone(),
+            is_movable: false,
+            kvsname: "kvs_1".into(),
+            universe_size: None,
+            io: IoSpec::default(),
+            stop_on_failure: true,
+            grace_ms: 2_000,
+        }
+    }
 
     #[test]
     fn a_job_with_a_crash_and_a_lost_node_is_told_rank_by_rank() {
@@ -269,9 +308,9 @@ mod tests {
             ..Outcome::default()
         };
         let map = TaskMap::from_counts([2, 1]).unwrap();
+        let spec = spec(&map);
         let job = RecordedJob {
-            command: &["./ring".to_owned(), "a b".to_owned()],
-            directory: "/home/user",
+            spec: &spec,
             names: &["a".to_owned(), "b".to_owned()],
             map: &map,
             began: Duration::from_millis(1_700_000_000_250),
