@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Effect, Engine, Input, Outcome, Start};
+use engine::{Effect, Engine, Input, Outcome, PmiPort, Start};
 use model::{AgentId, Rank, Time};
 use os::machine::DescriptorLimit;
 use os::process::{self, Reaped};
@@ -19,7 +19,9 @@ use os::{Clock, Interest, Pid, Ready, Signal};
 use proto::Event;
 use wire::{JobFault, JobSpec, Stream};
 
+use crate::callers::Callers;
 use crate::convert;
+use crate::error_chain::error_chain;
 use crate::front_end::FrontEnd;
 use crate::helpers::Helpers;
 use crate::identity::Identity;
@@ -80,6 +82,7 @@ pub(crate) struct Driver<'a> {
     own: AgentId,
     links: Links,
     tasks: Tasks,
+    callers: Callers,
     helpers: Helpers,
     sweeps: Sweeps,
     signals: Signals,
@@ -134,6 +137,7 @@ impl<'a> Driver<'a> {
             own,
             links: Links::new(parts.identity),
             tasks: Tasks::new(own, parts.descriptors),
+            callers: Callers::default(),
             helpers: Helpers::new(parts.descriptors),
             sweeps: Sweeps::default(),
             signals,
@@ -250,6 +254,7 @@ impl<'a> Driver<'a> {
             self.links.poll_timeout(),
             self.helpers.poll_timeout(),
             self.tasks.poll_timeout(),
+            self.callers.poll_timeout(),
             self.sweeps.poll_timeout(),
             user,
         ];
@@ -264,6 +269,7 @@ impl<'a> Driver<'a> {
         self.links.on_time(now, &mut self.reactor);
         self.helpers.on_time(now);
         self.tasks.on_time(now, &mut self.reactor);
+        self.callers.on_time(now, &self.reactor);
         if self.sweeps.poll_timeout().is_some_and(|at| at <= now) {
             self.sweep(now);
         }
@@ -289,6 +295,10 @@ impl<'a> Driver<'a> {
             Source::Link(link) => self.links.on_ready(now, &mut self.reactor, link, ready),
             Source::Task(job, rank, part) => {
                 self.tasks.on_ready(now, &mut self.reactor, (job, rank), part, ready);
+            }
+            Source::PmiPort => self.callers.on_listener(now, &mut self.reactor),
+            Source::PmiCaller(caller) => {
+                self.callers.on_ready(&mut self.reactor, caller, ready);
             }
             Source::Helper(start, part) => self.on_helper(start, part, ready),
             Source::Signals => self.on_signals(now),
@@ -382,6 +392,7 @@ impl<'a> Driver<'a> {
                 self.tasks.signal(job, convert::os_signal(signal));
             }
             Effect::Sweep(job) => {
+                self.callers.close();
                 self.sweeps.begin(now, job);
                 self.reap();
                 self.sweep(now);
@@ -402,6 +413,14 @@ impl<'a> Driver<'a> {
                     task.write_pmi(&mut self.reactor, data);
                 }
             }
+            Effect::AdmitCaller { caller, job, rank } => {
+                if let Some(pmi) = self.callers.take(caller)
+                    && let Some(task) = self.tasks.get(job, rank)
+                {
+                    task.connect(&mut self.reactor, pmi);
+                }
+            }
+            Effect::DropCaller(caller) => drop(self.callers.take(caller)),
             Effect::WriteFile { rank, stream, data } => self.write_file(rank, stream, &data),
             Effect::WriteOutput { .. }
             | Effect::ReadInput(_)
@@ -428,21 +447,32 @@ impl<'a> Driver<'a> {
     }
 
     fn prepare(&mut self, job: &Arc<JobSpec>, host: String, apps: &[u32]) {
-        let files = || OutputFiles::on_node(self.own, job, host);
-        let fault = match self.tasks.prepare(job, apps) {
-            Some(fault) => Some(fault),
-            None => match files() {
-                Ok(files) => {
-                    self.files = files;
-                    None
-                }
-                Err(error) => {
-                    let (errno, words) = error.into_parts();
-                    Some(JobFault::Output { agent: self.own, errno, words })
-                }
-            },
+        let (fault, pmi_port) = match self.prepare_all(job, host, apps) {
+            Ok(pmi_port) => (None, pmi_port),
+            Err(fault) => (Some(fault), None),
         };
-        self.reactor.report(Input::Prepared { job: job.job, fault });
+        self.reactor.report(Input::Prepared { job: job.job, fault, pmi_port });
+    }
+
+    /// Stops at the first fault.
+    fn prepare_all(
+        &mut self,
+        job: &Arc<JobSpec>,
+        host: String,
+        apps: &[u32],
+    ) -> Result<Option<PmiPort>, JobFault> {
+        let agent = self.own;
+        self.tasks.prepare(job, apps)?;
+        self.files = OutputFiles::on_node(agent, job, host).map_err(|error| {
+            let (errno, words) = error.into_parts();
+            JobFault::Output { agent, errno, words }
+        })?;
+        let open = || self.callers.open(&self.reactor);
+        job.pmi_port.then(open).transpose().map_err(|error| {
+            let errno = error.source.raw_os_error().unwrap_or_default();
+            let (app, words) = (apps.first().copied().unwrap_or_default(), error_chain(&error));
+            JobFault::Program { agent, app, errno, words }
+        })
     }
 
     fn write_file(&mut self, rank: Rank, stream: Stream, data: &[u8]) {

@@ -14,6 +14,7 @@ mod output_files;
 mod user_input;
 mod user_output;
 
+mod door;
 mod duplex;
 mod identity;
 mod link;
@@ -24,6 +25,7 @@ mod helper;
 mod helpers;
 mod start_plan;
 
+mod callers;
 mod command;
 mod elf;
 mod exec_room;

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 use bootstrap::Request;
 use engine::{Input, LinkId};
 use model::{AgentId, Time};
 use os::net::{self, ListenError, Listener};
 use os::stream;
-use os::{Interest, Ready, machine};
+use os::{Ready, machine};
 use wire::{Frame, Handshake, Message};
 
+use crate::door::Door;
 use crate::duplex::Duplex;
 use crate::helper::ShellStreams;
 use crate::identity::{self, Identity};
@@ -22,22 +22,14 @@ use crate::parent::{Approach, Way};
 use crate::reactor::{Chunk, Reactor, Watched};
 use crate::source::Source;
 
-/// Connections that are taken in one turn.
-const ACCEPTS_PER_TURN: usize = 64;
-
 /// Connections that have proven nothing: strangers may not use up our descriptors.
 const UNPROVEN_MAX: usize = 1024;
-
-/// How long to leave waiting connections in the kernel when descriptors have run out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// All connections of this process.
 #[derive(Debug)]
 pub(crate) struct Links {
     identity: Identity,
-    listener: Option<Listener>,
-    /// Set while the listener is not waited for: until when.
-    paused: Option<Time>,
+    door: Option<Door>,
     links: BTreeMap<LinkId, Link>,
     next_id: u64,
     /// Links with something new to send.
@@ -58,8 +50,7 @@ impl Links {
     pub(crate) fn new(identity: Identity) -> Links {
         Links {
             identity,
-            listener: None,
-            paused: None,
+            door: None,
             links: BTreeMap::new(),
             next_id: 0,
             dirty: Vec::new(),
@@ -77,8 +68,8 @@ impl Links {
 
     /// Where children reach us: every address of the machine. Listens from the first call on.
     pub(crate) fn addresses(&mut self, reactor: &Reactor) -> Result<Vec<SocketAddr>, ListenError> {
-        let port = match &self.listener {
-            Some(listener) => listener.port(),
+        let port = match &self.door {
+            Some(door) => door.port(),
             None => self.listen(reactor)?,
         };
         let addresses = machine::interface_addresses().unwrap_or_default();
@@ -197,16 +188,10 @@ impl Links {
 
     /// Takes connections that wait.
     pub(crate) fn on_listener(&mut self, now: Time, reactor: &mut Reactor) {
-        for _ in 0..ACCEPTS_PER_TURN {
-            let Some(listener) = &self.listener else { return };
-            match listener.accept() {
-                Ok(None) => return,
-                // What cannot even be set up is not worth a word: the peer tries again.
-                Ok(Some((fd, _))) => {
-                    let _ = self.accept(now, reactor, fd);
-                }
-                Err(_) => return self.pause(now, reactor),
-            }
+        let Some(door) = &mut self.door else { return };
+        for fd in door.accept(now, reactor) {
+            // What cannot even be set up is not worth a word: the peer tries again.
+            let _ = self.accept(now, reactor, fd);
         }
     }
 
@@ -214,7 +199,8 @@ impl Links {
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let unproven = self.unproven.first().map(|(at, _)| *at);
         let approach = self.approach.as_ref().and_then(Approach::poll_timeout);
-        [unproven, approach, self.paused].into_iter().flatten().min()
+        let door = self.door.as_ref().and_then(Door::poll_timeout);
+        [unproven, approach, door].into_iter().flatten().min()
     }
 
     /// Handles the passing of time.
@@ -227,33 +213,18 @@ impl Links {
                 self.links.remove(&id);
             }
         }
-        if self.paused.is_some_and(|until| until <= now) {
-            self.paused = None;
-            self.watch_listener(reactor);
+        if let Some(door) = &mut self.door {
+            door.on_time(now, reactor);
         }
         self.continue_approach(now, reactor);
     }
 
     fn listen(&mut self, reactor: &Reactor) -> Result<u16, ListenError> {
         let listener = Listener::on_any_address(0)?;
-        let port = listener.port();
-        self.listener = Some(listener);
-        self.watch_listener(reactor);
-        Ok(port)
-    }
-
-    /// Should this fail, nobody can join, and each start ends at its deadline.
-    fn watch_listener(&self, reactor: &Reactor) {
-        if let Some(listener) = &self.listener {
-            let _ = reactor.poller.add(listener, Source::Listener.token(), Interest::READ);
-        }
-    }
-
-    fn pause(&mut self, now: Time, reactor: &Reactor) {
-        if let Some(listener) = &self.listener {
-            let _ = reactor.poller.remove(listener.as_fd()); // it was added
-            self.paused = Some(now + ACCEPT_PAUSE);
-        }
+        let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, listener.port()));
+        let door = Door::open(reactor, listener, Source::Listener)
+            .map_err(|source| ListenError { address, source })?;
+        Ok(self.door.insert(door).port())
     }
 
     fn accept(&mut self, now: Time, reactor: &Reactor, fd: std::os::fd::OwnedFd) -> io::Result<()> {

@@ -222,6 +222,7 @@ mod tests {
             is_movable: false,
             kvsname: "kvs_1".into(),
             universe_size: None,
+            pmi_port: false,
             io: IoSpec { output, ..IoSpec::default() },
             stop_on_failure: true,
             grace_ms: 2000,

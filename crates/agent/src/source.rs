@@ -3,7 +3,7 @@
 //! The number is the identity itself, not an index into a table of registrations: a stale one names
 //! something that is gone, and is dropped where it is looked up.
 
-use engine::{LinkId, StartId};
+use engine::{CallerId, LinkId, StartId};
 use model::{JobId, Rank};
 use wire::Stream;
 
@@ -26,6 +26,10 @@ pub(crate) enum Source {
     Link(LinkId),
     /// A helper.
     Helper(StartId, HelperPart),
+    /// The socket that tasks connect to.
+    PmiPort,
+    /// Who has connected to it.
+    PmiCaller(CallerId),
     /// A task. Job numbers beyond 24 bits do not occur.
     Task(JobId, Rank, TaskPart),
 }
@@ -72,6 +76,8 @@ impl Source {
             Source::Task(job, rank, TaskPart::Output(Stream::Stdout)) => (14, task_id(job, rank)),
             Source::Task(job, rank, TaskPart::Output(Stream::Stderr)) => (15, task_id(job, rank)),
             Source::Task(job, rank, TaskPart::Pmi) => (16, task_id(job, rank)),
+            Source::PmiPort => (17, 0),
+            Source::PmiCaller(caller) => (18, caller.0),
         };
         kind << KIND_SHIFT | id & ID_MASK
     }
@@ -96,6 +102,8 @@ impl Source {
             14 => task(TaskPart::Output(Stream::Stdout)),
             15 => task(TaskPart::Output(Stream::Stderr)),
             16 => task(TaskPart::Pmi),
+            17 => Source::PmiPort,
+            18 => Source::PmiCaller(CallerId(id)),
             _ => return None,
         })
     }
@@ -124,6 +132,8 @@ mod tests {
             Source::Helper(StartId(2), HelperPart::Streams),
             Source::Task(job, rank, TaskPart::Output(Stream::Stdout)),
             Source::Task(job, rank, TaskPart::Pmi),
+            Source::PmiPort,
+            Source::PmiCaller(CallerId(3)),
         ] {
             assert_eq!(Source::of(source.token()), Some(source));
         }

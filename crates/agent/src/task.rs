@@ -69,6 +69,8 @@ pub(crate) struct TaskSpec {
     pub(crate) stdin: bool,
     /// Whether standard error goes where standard output does.
     pub(crate) merged: bool,
+    /// Whether it inherits its PMI connection.
+    pub(crate) pmi: bool,
     /// What is standard input otherwise.
     pub(crate) null: Rc<OwnedFd>,
     /// The limit that the task gets back.
@@ -82,7 +84,7 @@ pub(crate) struct NewTask(Spawning<(TaskSpec, Pipes)>);
 impl NewTask {
     /// Begins to create the process, in a process group of its own.
     pub(crate) fn begin(spec: TaskSpec) -> Result<NewTask, TaskError> {
-        let pipes = Pipes::open(spec.stdin, spec.merged).map_err(TaskError::Pipes)?;
+        let pipes = Pipes::open(&spec).map_err(TaskError::Pipes)?;
         Ok(NewTask(Spawning::begin((spec, pipes), |(spec, pipes)| spec.spawn_spec(pipes))))
     }
 
@@ -112,7 +114,7 @@ impl NewTask {
             pmi: None,
         };
         let stdin = pipes.stdin.map(|pipe| pipe.write);
-        match task.watch(poller, stdin, pipes.pmi.0) {
+        match task.watch(poller, stdin, pipes.pmi.map(|(ours, _)| ours)) {
             Ok(()) => Ok(task),
             Err(source) => {
                 let _ = os::process::kill(task.pid, Signal::KILL); // reaped with the strays
@@ -131,7 +133,8 @@ impl TaskSpec {
         let stdout = pipes.stdout.write.as_fd();
         let stderr = pipes.stderr.as_ref().map_or(stdout, |pipe| pipe.write.as_fd());
         spec.fds = [Some(stdin), Some(stdout), Some(stderr)];
-        spec.extra_fds = vec![(pipes.pmi.1.as_fd(), PMI_FD)];
+        let pmi = pipes.pmi.iter().map(|(_, theirs)| (theirs.as_fd(), PMI_FD));
+        spec.extra_fds = pmi.collect();
         spec.process_group = true;
         spec.descriptors_max = self.descriptors.lowered();
         spec.parent_death_signal = Some(Signal::KILL);
@@ -182,6 +185,15 @@ impl Task {
         if let Some(stdin) = &mut self.stdin {
             stdin.close_when_empty();
             self.flush_stdin(reactor);
+        }
+    }
+
+    /// Takes its PMI connection, which it has made itself.
+    pub(crate) fn connect(&mut self, reactor: &mut Reactor, pmi: TaskPmi) {
+        let source = Source::Task(self.job, self.rank, TaskPart::Pmi);
+        match pmi.belonging_to(&reactor.poller, source) {
+            Ok(pmi) => self.pmi = Some(pmi),
+            Err(_) => self.pmi_closed(reactor),
         }
     }
 
@@ -239,7 +251,12 @@ impl Task {
         reactor.report(Input::TaskExited { job, rank, status, usage });
     }
 
-    fn watch(&mut self, poller: &Poller, stdin: Option<OwnedFd>, pmi: OwnedFd) -> io::Result<()> {
+    fn watch(
+        &mut self,
+        poller: &Poller,
+        stdin: Option<OwnedFd>,
+        pmi: Option<OwnedFd>,
+    ) -> io::Result<()> {
         for output in self.output.iter_mut().flatten() {
             output.wait(poller, true)?;
         }
@@ -247,7 +264,9 @@ impl Task {
         if let Some(fd) = stdin {
             self.stdin = Some(Outgoing::new(poller, fd, source(TaskPart::Stdin), Interest::NONE)?);
         }
-        self.pmi = Some(TaskPmi::new(poller, pmi, source(TaskPart::Pmi))?);
+        if let Some(fd) = pmi {
+            self.pmi = Some(TaskPmi::new(poller, fd, source(TaskPart::Pmi))?);
+        }
         Ok(())
     }
 
@@ -381,24 +400,26 @@ struct Pipes {
     stdout: stream::Pipe,
     /// Absent where both outputs go through one.
     stderr: Option<stream::Pipe>,
-    pmi: (OwnedFd, OwnedFd),
+    /// Absent where it connects by itself.
+    pmi: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Pipes {
     /// Our ends do not block, the task's do.
-    fn open(with_stdin: bool, merged: bool) -> io::Result<Pipes> {
-        let stdin = with_stdin.then(stream::pipe).transpose()?;
+    fn open(spec: &TaskSpec) -> io::Result<Pipes> {
+        let stdin = spec.stdin.then(stream::pipe).transpose()?;
         let pipes = Pipes {
             stdin,
             stdout: stream::pipe()?,
-            stderr: (!merged).then(stream::pipe).transpose()?,
-            pmi: stream::socket_pair()?,
+            stderr: (!spec.merged).then(stream::pipe).transpose()?,
+            pmi: spec.pmi.then(stream::socket_pair).transpose()?,
         };
         if let Some(stdin) = &pipes.stdin {
             stream::set_nonblocking(&stdin.write)?;
         }
         let stderr = pipes.stderr.as_ref().map(|pipe| &pipe.read);
-        for ours in [&pipes.stdout.read, &pipes.pmi.0].into_iter().chain(stderr) {
+        let pmi = pipes.pmi.as_ref().map(|(ours, _)| ours);
+        for ours in [&pipes.stdout.read].into_iter().chain(stderr).chain(pmi) {
             stream::set_nonblocking(ours)?;
         }
         Ok(pipes)

@@ -18,7 +18,7 @@ use crate::outgoing::Outgoing;
 use crate::reactor::{Chunk, PEEK_BYTES, Reactor};
 use crate::source::Source;
 
-/// Our end of the socket pair.
+/// Our end of the connection: a socket pair's, or of TCP.
 #[derive(Debug)]
 pub(crate) struct TaskPmi {
     socket: Outgoing,
@@ -31,6 +31,12 @@ impl TaskPmi {
     pub(crate) fn new(poller: &Poller, fd: OwnedFd, source: Source) -> io::Result<TaskPmi> {
         let news = Interest { news: true, ..Interest::READ };
         Ok(TaskPmi { socket: Outgoing::new(poller, fd, source, news)?, seen: 0 })
+    }
+
+    /// The same connection as another source. What was looked at stays so.
+    pub(crate) fn belonging_to(self, poller: &Poller, source: Source) -> io::Result<TaskPmi> {
+        let TaskPmi { socket, seen } = self;
+        Ok(TaskPmi { seen, ..TaskPmi::new(poller, socket.into_fd(poller)?, source)? })
     }
 
     /// Reads what is there when the poller says so, at most [`PEEK_BYTES`].

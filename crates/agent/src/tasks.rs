@@ -62,9 +62,12 @@ impl Tasks {
         }
     }
 
-    /// Looks the commands of these apps up, and says what keeps the job from running here.
-    pub(crate) fn prepare(&mut self, spec: &JobSpec, apps: &[u32]) -> Option<JobFault> {
-        apps.iter().find_map(|&app| self.command(spec, app).as_ref().err().cloned())
+    /// Looks the commands of these apps up.
+    ///
+    /// # Errors
+    /// The first that keeps the job from running here.
+    pub(crate) fn prepare(&mut self, spec: &JobSpec, apps: &[u32]) -> Result<(), JobFault> {
+        apps.iter().try_for_each(|&app| self.command(spec, app).clone().map(drop))
     }
 
     /// Begins to create a task. [`Tasks::finish_spawn`] says how it went.
@@ -222,6 +225,7 @@ impl Tasks {
             env: command::c_strings(&spawn.env),
             stdin: spawn.stdin,
             merged: spawn.job.io.output.merged,
+            pmi: !spawn.job.pmi_port,
             null,
             descriptors: self.descriptors,
         };
@@ -317,6 +321,7 @@ mod tests {
             is_movable: false,
             kvsname: "kvs_1".into(),
             universe_size: None,
+            pmi_port: false,
             io: IoSpec::default(),
             stop_on_failure: true,
             grace_ms: 2000,

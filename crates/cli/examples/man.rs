@@ -42,6 +42,11 @@ const VARIABLES: Rows = &[
     ),
     ("PMI_FD", "Set for each task: the descriptor over which an MPI library talks to Convoke."),
     (
+        "PMI_PORT, PMI_ID",
+        "Set for each task in its place, with --pmi-port: where the library connects to, and what it \
+         says there that it is.",
+    ),
+    (
         "PMI_HOSTNAME",
         "Set for each task: the name by which other nodes reach its node, where there are several.",
     ),

@@ -231,6 +231,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration::parse, help_heading = "Tasks")]
     pub(crate) grace: Duration,
 
+    /// Let tasks connect to PMI_PORT, for wrappers that close PMI_FD or lose it
+    #[arg(long, help_heading = "Tasks")]
+    pub(crate) pmi_port: bool,
+
     /// How long the command may take
     #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = "Tasks")]
     pub(crate) timeout: Option<Duration>,

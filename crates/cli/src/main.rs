@@ -35,6 +35,7 @@ mod output_spec;
 mod exit_code;
 mod report;
 mod streams;
+mod warnings;
 
 use std::process::ExitCode;
 

@@ -10,6 +10,7 @@ use proto::Event;
 use wire::Stream;
 
 use crate::label::Labels;
+use crate::warnings::Warnings;
 
 /// The front end's side of a running job.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub(crate) struct Screen {
     labels: Option<Labels>,
     progress: Option<Progress>,
     is_verbose: bool,
+    warnings: Warnings,
     /// When what happened.
     pub(crate) timeline: Timeline,
 }
@@ -45,6 +47,7 @@ impl Screen {
             labels: options.label.then(Labels::default),
             progress: shows_progress.then(|| Progress::new(names.clone(), columns.into())),
             is_verbose: options.verbose,
+            warnings: Warnings::default(),
             names,
             timeline: Timeline::default(),
         }
@@ -77,6 +80,8 @@ impl Screen {
             Event::StartFailed(_) | Event::JobFault(..) | Event::AgentLost(_) => return None,
             // Too many, and not known to the head.
             Event::TaskStarted { .. } | Event::TaskEnded { .. } => return None,
+            // Shown in any case.
+            Event::JobWarning(..) => return None,
             // For the timeline.
             Event::Marked(_) => return None,
         };
@@ -88,9 +93,12 @@ impl FrontEnd for Screen {
     fn on_event(&mut self, now: Time, event: &Event) -> Bytes {
         self.timeline.on_event(now, event);
         let mut text = self.progress.as_mut().map(|it| it.on_event(event)).unwrap_or_default();
-        if self.is_verbose
-            && let Some(line) = self.verbose_line(now, event)
-        {
+        let line = if let Event::JobWarning(_, warning) = event {
+            self.warnings.line(&self.names, warning)
+        } else {
+            self.is_verbose.then(|| self.verbose_line(now, event)).flatten()
+        };
+        if let Some(line) = line {
             text += &self.progress.as_mut().map(Progress::clear).unwrap_or_default();
             text += &line;
         }

@@ -15,6 +15,10 @@ pub struct LinkId(pub u64);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct StartId(pub u64);
 
+/// A driver's number for a connection to `PMI_PORT`; later ones have higher numbers.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct CallerId(pub u64);
+
 /// What the head is given.
 #[derive(Clone, Debug)]
 pub struct HeadConfig {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use model::{AgentId, JobId, Rank, Signal};
 use wire::{JobSpec, Message, SessionSpec, Stream};
 
-use crate::{LinkId, StartId};
+use crate::{CallerId, LinkId, StartId};
 
 /// What the driver must do next.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -35,8 +35,8 @@ pub enum Effect {
     SetLinkTimeout(LinkId, Option<u32>),
     /// Send what is queued, then close the link. No `LinkDown` follows.
     Close(LinkId),
-    /// Look the programs and directories up of those of the job's apps that have tasks here, and make
-    /// its files where this node writes them.
+    /// Look the programs and directories up of those of the job's apps that have tasks here, make
+    /// its files where this node writes them, and listen for its tasks if they are to connect.
     /// [`crate::Input::Prepared`] follows.
     Prepare {
         /// The job.
@@ -56,7 +56,7 @@ pub enum Effect {
         signal: Signal,
     },
     /// Kill whatever the job's tasks have left behind on this node: every descendant that is not a
-    /// helper. [`crate::Input::Swept`] follows.
+    /// helper. Listen for them no longer. [`crate::Input::Swept`] follows.
     Sweep(JobId),
     /// Read what this node's tasks write (true), or leave it in the kernel (false), for all streams,
     /// also of tasks that are yet to be created. To begin with, all are read.
@@ -86,6 +86,18 @@ pub enum Effect {
         /// The bytes.
         data: Bytes,
     },
+    /// Take a connection for that of a task from here on: [`crate::Input::TaskPmi`] brings what comes
+    /// behind what it has said.
+    AdmitCaller {
+        /// The connection.
+        caller: CallerId,
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+    },
+    /// Close the connection of who has no business here. Nothing follows.
+    DropCaller(CallerId),
     /// Head: write a piece of a task's output for the user. [`crate::Input::OutputWritten`] follows.
     WriteOutput {
         /// The task.

@@ -170,7 +170,7 @@ impl Engine {
             Input::ShellNotRun { start, errno, words } => {
                 self.on_shell_ended(start, wire::StartCause::NoShell(errno), words);
             }
-            Input::Prepared { job, fault } => self.on_prepared(job, fault),
+            Input::Prepared { job, fault, pmi_port } => self.on_prepared(job, fault, pmi_port),
             Input::Spawned { job: _, rank, result } => self.on_spawned(rank, result),
             Input::TaskOutput { job: _, rank, stream, data } => {
                 self.on_task_output(rank, stream, data);
@@ -181,6 +181,9 @@ impl Engine {
             }
             Input::TaskPmi { job: _, rank, data } => self.on_task_pmi(rank, &data),
             Input::TaskPmiClosed { job: _, rank } => self.on_task_pmi_closed(rank),
+            Input::Caller { caller, uid } => self.on_caller(caller, uid),
+            Input::CallerData(caller, data) => self.on_caller_data(caller, &data),
+            Input::CallerGone(caller) => self.on_caller_gone(caller),
             Input::TaskInputWritten { job: _, rank, bytes } => {
                 self.on_input_taken(Reader::Task(rank), bytes);
             }
@@ -447,6 +450,7 @@ impl Engine {
             | Message::Bye(_)
             | Message::Marks(_)
             | Message::Records(..)
+            | Message::Warning(..)
             | Message::Ping { .. }
             | Message::MoreWork(_) => self.abandon("its parent broke the protocol".to_string()),
         }
@@ -465,6 +469,7 @@ impl Engine {
             Message::MoreWork(free) => self.on_more_work(agent, free),
             Message::StartFailed(failures) => self.on_start_failures(failures),
             Message::JobFault(job, fault) => self.fault(job, *fault),
+            Message::Warning(job, warning) => self.warn(job, warning),
             Message::Enter { job: _, fence, payload } => self.on_child_enter(agent, fence, payload),
             Message::GroupEnter { group, payload, .. } => {
                 self.on_group_enter(agent, &group, payload)

@@ -147,6 +147,9 @@ impl Head {
                 self.check_members(orders);
             }
             Message::JobFault(job, fault) => self.on_fault(job, *fault, orders),
+            Message::Warning(job, warning) => {
+                orders.events.push_back(Event::JobWarning(job, warning));
+            }
             // The end of a task that failed counts as entering. Its fault was heard of before, and
             // where that ends the job nobody may go on without it.
             Message::Enter { job, fence, payload } => {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::{AgentId, ExitStatus, JobId, Rank, Signal, Usage};
 use wire::{JobFault, Message, ShellFailureKind, Stream};
 
-use crate::{Delivery, LinkId, StartId};
+use crate::{CallerId, Delivery, LinkId, StartId};
 
 /// What ended a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -18,6 +18,15 @@ pub enum LinkEnd {
     Cut,
     /// The peer broke the protocol.
     Misbehaved,
+}
+
+/// Where a job's tasks on this node connect to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PmiPort {
+    /// The port of the loopback address.
+    pub port: u16,
+    /// The user whose processes they are.
+    pub uid: u32,
 }
 
 /// Something that has happened. After each one, drain [`crate::Engine::poll_effect`].
@@ -85,6 +94,8 @@ pub enum Input {
         job: JobId,
         /// What keeps it from running here: the first program or directory that is not as it must be.
         fault: Option<JobFault>,
+        /// Where its tasks here are to connect to, if they are to ([`wire::JobSpec::pmi_port`]).
+        pmi_port: Option<PmiPort>,
     },
     /// The answer to [`crate::Effect::Spawn`]: the process number, or the error number and the step
     /// that failed.
@@ -143,6 +154,17 @@ pub enum Input {
         /// The task.
         rank: Rank,
     },
+    /// Somebody has connected to the job's [`PmiPort`].
+    Caller {
+        /// The driver's number for the connection.
+        caller: CallerId,
+        /// Whose process it is, if that is known: the number of the user.
+        uid: Option<u32>,
+    },
+    /// Bytes came from who has connected, and is not admitted yet.
+    CallerData(CallerId, Bytes),
+    /// Who had connected has hung up.
+    CallerGone(CallerId),
     /// The task's standard input has taken so many bytes.
     TaskInputWritten {
         /// The job.

@@ -18,14 +18,16 @@ use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Output, Stream};
 use crate::child::Child;
 use crate::engine::{Engine, Phase};
 use crate::head::stops;
-use crate::{Effect, PMI_FD, Spawn};
+use crate::{Effect, PmiPort, Spawn};
 
+mod callers;
 mod exchange;
 mod groups;
 mod input;
 mod output;
 mod records;
 
+use callers::Callers;
 use exchange::Exchange;
 use groups::Groups;
 use input::JobInput;
@@ -43,6 +45,7 @@ pub(crate) struct Job {
     spawning: usize,
     launched: bool,
     pmi: pmi::Server,
+    callers: Callers,
     fence: Fence,
     exchange: Exchange,
     groups: Groups,
@@ -72,6 +75,8 @@ struct Task {
     spawned: bool,
     ended: Option<ExitStatus>,
     streams: [TaskStream; 2],
+    /// Whether a program of it is connected to `PMI_PORT`.
+    is_connected: bool,
     /// When it counts as having left the job, since its PMI connection is closed and it still runs.
     deserted_at: Option<Time>,
     /// Whether it broke the PMI protocol, which says all about its end.
@@ -131,6 +136,7 @@ impl Job {
             spawning: 0,
             launched: false,
             pmi: pmi::Server::new(info),
+            callers: Callers::default(),
             fence: Fence::new(!ranks.is_empty(), children.iter().copied()),
             exchange: Exchange::None,
             groups: Groups::default(),
@@ -163,6 +169,13 @@ impl Job {
         self.is_failing |= is_of_task && stops(fault, self.spec.stop_on_failure);
     }
 
+    /// Takes note of where its tasks here connect to, if they are to.
+    pub(crate) fn open_port(&mut self, port: Option<PmiPort>) {
+        if let Some(port) = port {
+            self.callers.open(port);
+        }
+    }
+
     pub(crate) fn has_tasks(&self) -> bool {
         !self.tasks.is_empty()
     }
@@ -188,10 +201,8 @@ impl Job {
         let kill_at = self.stopping.as_ref().and_then(|stopping| stopping.kill_at);
         // While nothing is read, a stream's silence is ours, not its task's.
         let flush_at = self.flush_at.filter(|_| self.reading);
-        [flush_at, self.check_at, kill_at, self.exchange.due_at(), self.groups.due_at()]
-            .into_iter()
-            .flatten()
-            .min()
+        let due = [self.exchange.due_at(), self.groups.due_at(), self.callers.due_at()];
+        [flush_at, self.check_at, kill_at].into_iter().chain(due).flatten().min()
     }
 
     fn id(&self) -> JobId {
@@ -262,7 +273,9 @@ impl Engine {
         if let Some(map) = map {
             let spec = Arc::new(JobSpec { map, ..(*job.spec).clone() });
             let children = self.children.values().filter(|child| !child.is_gone());
+            let callers = core::mem::take(&mut job.callers);
             *job = Job::new(spec, self.id.node(), children.map(|child| child.agent));
+            job.callers = callers;
         }
         job.launched = true;
         let is_gone = |agent: &AgentId| self.children.get(agent).is_none_or(Child::is_gone);
@@ -372,6 +385,7 @@ impl Engine {
         if job.launched && job.has_tasks() && job.tasks_have_ended() && job.sweep == Sweep::NotAsked
         {
             job.sweep = Sweep::Asked;
+            job.callers = Callers::default();
             job.fence.on_local_end();
             let id = job.id();
             self.effects.push_back(Effect::Sweep(id));
@@ -464,6 +478,7 @@ impl Engine {
         }
         self.finish_exchange();
         self.check_groups();
+        self.check_callers();
         self.check_deserters();
         let flush_at = self.job.as_ref().filter(|job| job.reading).and_then(|job| job.flush_at);
         if flush_at.is_some_and(|at| at <= now) {
@@ -504,7 +519,7 @@ impl Engine {
 fn task_env(job: &Job, rank: Rank) -> Vec<Bytes> {
     let local_rank = job.tasks.range(..rank).count();
     let env = pmi::TaskEnv {
-        fd: PMI_FD,
+        transport: job.callers.transport(),
         rank,
         size: job.spec.map.len(),
         local_rank: u32::try_from(local_rank).unwrap_or(u32::MAX),

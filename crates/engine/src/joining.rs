@@ -6,6 +6,7 @@ use model::{IdSet, JobId, Time};
 use proto::Event;
 use wire::{JobFault, MarkKind, Message};
 
+use crate::PmiPort;
 use crate::engine::Engine;
 
 /// What this member has still to hear and to tell about who has joined.
@@ -56,7 +57,17 @@ impl Engine {
         }
     }
 
-    pub(crate) fn on_prepared(&mut self, job: JobId, fault: Option<JobFault>) {
+    pub(crate) fn on_prepared(
+        &mut self,
+        job: JobId,
+        fault: Option<JobFault>,
+        pmi_port: Option<PmiPort>,
+    ) {
+        if let Some(own) = &mut self.job {
+            let is_ready = pmi_port.is_some() || !own.spec.pmi_port || fault.is_some();
+            assert!(is_ready, "the tasks have nothing to connect to");
+            own.open_port(pmi_port);
+        }
         if let Some(fault) = fault {
             self.fault(job, fault);
         }

@@ -35,9 +35,9 @@ mod names;
 mod pace;
 mod rng;
 
-pub use config::{AgentConfig, HeadConfig, LinkId, StartId};
+pub use config::{AgentConfig, CallerId, HeadConfig, LinkId, StartId};
 pub use delivery::Delivery;
 pub use effect::{Effect, HOST_SILENT_MAX, PMI_FD, Spawn, Start};
 pub use engine::Engine;
-pub use input::{Input, LinkEnd};
+pub use input::{Input, LinkEnd, PmiPort};
 pub use outcome::Outcome;

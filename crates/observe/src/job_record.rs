@@ -273,6 +273,7 @@ mod tests {
             is_movable: false,
             kvsname: "kvs_1".into(),
             universe_size: None,
+            pmi_port: false,
             io: IoSpec::default(),
             stop_on_failure: true,
             grace_ms: 2_000,

@@ -50,6 +50,7 @@ impl Timeline {
             | Event::TaskEnded { .. }
             | Event::FenceReleased { .. }
             | Event::JobFault(..)
+            | Event::JobWarning(..)
             | Event::AgentLost(_)
             | Event::PeerMisbehaved { .. } => {}
         }

@@ -5,6 +5,7 @@
 
 mod signal;
 mod spawn;
+mod tcp_users;
 mod which;
 
 pub mod clock;
@@ -24,4 +25,5 @@ pub use process::{ExitStatus, Pid};
 pub use signal::Signal;
 pub use signals::SignalFd;
 pub use spawn::{SpawnError, SpawnSpec, Spawning, spawn};
+pub use tcp_users::TcpUsers;
 pub use which::{ResolveError, which};

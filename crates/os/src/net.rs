@@ -132,6 +132,23 @@ pub fn local_address(fd: impl AsFd) -> io::Result<SocketAddr> {
     Ok(canonical(SocketAddr::try_from(rustix::net::getsockname(fd)?)?))
 }
 
+/// The address of the peer's end.
+///
+/// # Errors
+/// When `fd` is no connected socket.
+pub fn peer_address(fd: impl AsFd) -> io::Result<SocketAddr> {
+    let peer = rustix::net::getpeername(fd)?.ok_or(io::ErrorKind::NotConnected)?;
+    Ok(canonical(SocketAddr::try_from(peer)?))
+}
+
+/// Sends small messages at once.
+///
+/// # Errors
+/// When `fd` is no TCP socket.
+pub fn send_at_once(fd: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_tcp_nodelay(fd, true)?)
+}
+
 /// Sends no more: the peer reads the end after what was sent.
 ///
 /// # Errors

@@ -53,6 +53,12 @@ pub enum ClientError {
         /// What is wrong with it.
         fault: GroupFault,
     },
+    /// Something else than `initack` from who connects to `PMI_PORT`.
+    #[error("it does not begin with `cmd=initack pmiid=` and a rank, but with `{0}`")]
+    NotACall(Excerpt),
+    /// `initack` over a connection that is known to be a task's.
+    #[error("PMI `initack` of a task that is connected")]
+    CallTwice,
     /// A command that this server does not offer, and to which no failure reply exists.
     #[error("PMI command that is not supported: `{0}`")]
     Unsupported(Excerpt),

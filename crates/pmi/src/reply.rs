@@ -3,6 +3,7 @@
 use core::fmt::{self, Write};
 
 use bytes::BytesMut;
+use model::Rank;
 
 use crate::{JobInfo, PutError};
 
@@ -37,6 +38,15 @@ pub(crate) fn parts(out: &mut BytesMut, parts: &[&[u8]]) {
         out.extend_from_slice(part);
     }
     out.extend_from_slice(b"\n");
+}
+
+/// Appends the answer to an `initack`, each line of which clients wait for in this order (§4).
+pub(crate) fn initack(out: &mut BytesMut, rank: Rank, size: u32, appnum: u32) {
+    let line = format_args!("cmd=initack rc=0 rank={rank} size={size} appnum={appnum} debug=0");
+    text(out, line);
+    text(out, format_args!("cmd=set size={size}"));
+    text(out, format_args!("cmd=set rank={rank}"));
+    text(out, format_args!("cmd=set debug=0"));
 }
 
 /// Appends the answer to a put.

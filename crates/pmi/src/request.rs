@@ -3,12 +3,15 @@
 //! Nothing is copied: fields are slices of the line, and a field is found by walking the few that
 //! stand before it. The order of fields is free, the first of two equal keys counts, several blanks are one.
 
+use core::str::FromStr;
+
 use crate::{ClientError, Excerpt};
 
 /// A request, its fields borrowed from the client's bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(missing_docs, reason = "the names are those of the protocol's own table")]
 pub enum Request<'a> {
+    Initack { id: u32 },
     Init { version: i64 },
     GetMaxes,
     GetAppnum,
@@ -80,9 +83,8 @@ fn parse_line<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Client
         b"getbyidx" => {
             Request::GetByIdx { kvsname: fields.required("kvsname")?, idx: fields.number("idx")? }
         }
-        b"initack" | b"singinit" => {
-            return Err(ClientError::Unsupported(Excerpt::new(fields.message)));
-        }
+        b"initack" => Request::Initack { id: fields.number("pmiid")? },
+        b"singinit" => return Err(ClientError::Unsupported(Excerpt::new(fields.message))),
         _ => return Err(ClientError::UnknownCommand(Excerpt::new(fields.message))),
     })
 }
@@ -91,14 +93,14 @@ fn parse_block(fields: Fields<'_>) -> Result<Request<'_>, ClientError> {
     if fields.get("mcmd") != Some(b"spawn") {
         return Err(ClientError::UnknownCommand(Excerpt::new(fields.message)));
     }
-    let is_last = fields.number("spawnssofar")? >= fields.number("totspawns")?;
+    let is_last = fields.number::<i64>("spawnssofar")? >= fields.number("totspawns")?;
     Ok(Request::Spawn(if is_last { SpawnBlock::Last } else { SpawnBlock::More }))
 }
 
 /// The code of an abort, which must never fail to end the job: codes of MPI errors may be as large as
 /// they like, and one that is no number counts as 1. Only the low 32 bits are kept.
 fn abort_code(fields: Fields<'_>) -> i32 {
-    fields.number("exitcode").map_or(1, |code| {
+    fields.number::<i64>("exitcode").map_or(1, |code| {
         let [a, b, c, d, ..] = code.to_le_bytes();
         i32::from_le_bytes([a, b, c, d])
     })
@@ -135,7 +137,7 @@ impl<'a> Fields<'a> {
         self.get(field).ok_or_else(missing)
     }
 
-    fn number(self, field: &'static str) -> Result<i64, ClientError> {
+    fn number<N: FromStr>(self, field: &'static str) -> Result<N, ClientError> {
         let text = self.required(field)?;
         let number = core::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
         number.ok_or_else(|| ClientError::NotANumber { field, line: Excerpt::new(self.message) })

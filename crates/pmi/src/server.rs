@@ -171,7 +171,24 @@ impl Server {
         self.flush_replies(rank);
     }
 
-    /// Handles the end of a client's connection, after all its bytes.
+    /// Answers a task that has connected to `PMI_PORT` and has said its rank, and handles what it sent behind that.
+    pub fn on_call(&mut self, rank: Rank, rest: &[u8]) {
+        let appnum = self.clients[self.index(rank)].appnum;
+        reply::initack(&mut self.replies, rank, self.info.size, appnum);
+        self.flush_replies(rank);
+        self.on_bytes(rank, rest);
+    }
+
+    /// Handles the end of a connection to `PMI_PORT`, after all its bytes. Where it was no abnormal one, a further
+    /// program of the same task may connect, so barriers wait until the task's process has ended.
+    pub fn on_call_ended(&mut self, rank: Rank) {
+        let client = &self.clients[self.index(rank)];
+        if client.state == ClientState::Active || !client.lines.unfinished().is_empty() {
+            self.on_closed(rank);
+        }
+    }
+
+    /// Handles the end of a client's connection, after all its bytes, which no other follows.
     pub fn on_closed(&mut self, rank: Rank) {
         let index = self.index(rank);
         let client = &self.clients[index];
@@ -257,6 +274,7 @@ impl Server {
             }
             Request::Get { kvsname, key } => self.on_get(kvsname, key),
             Request::BarrierIn { group } => return self.on_barrier_in(index, group),
+            Request::Initack { .. } => return Err(ClientError::CallTwice),
             Request::Init { version } => self.on_init(version),
             Request::GetMaxes => self.on_get_maxes(),
             Request::GetAppnum => self.on_get_appnum(index),

@@ -2,14 +2,15 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use alloc::{format, vec};
 
 use model::Rank;
 
 /// What the variables of one task are made of.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskEnv<'a> {
-    /// The task's end of its connection.
-    pub fd: i32,
+    /// How it finds its connection.
+    pub transport: Transport,
     /// Its rank.
     pub rank: Rank,
     /// Tasks in the job.
@@ -22,18 +23,39 @@ pub struct TaskEnv<'a> {
     pub host_name: Option<&'a str>,
 }
 
+/// How a task finds its connection with us.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Transport {
+    /// It is this descriptor, which it inherits.
+    Descriptor(i32),
+    /// It connects to this port of the loopback address, and says who it is.
+    Port(u16),
+}
+
+impl Transport {
+    fn variables(self, rank: Rank) -> Vec<(&'static str, String)> {
+        match self {
+            Transport::Descriptor(fd) => vec![("PMI_FD", fd.to_string())],
+            // By number: IPv6 does not fit, since the host ends at the first colon, and a name may mean something else.
+            Transport::Port(port) => {
+                vec![("PMI_PORT", format!("127.0.0.1:{port}")), ("PMI_ID", rank.to_string())]
+            }
+        }
+    }
+}
+
 impl TaskEnv<'_> {
     /// The variables to set, after those of an outer job are gone.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         let numbers = [
-            ("PMI_FD", self.fd.to_string()),
             ("PMI_RANK", self.rank.to_string()),
             ("PMI_SIZE", self.size.to_string()),
             ("MPI_LOCALRANKID", self.local_rank.to_string()),
             ("MPI_LOCALNRANKS", self.local_size.to_string()),
         ];
         let host_name = self.host_name.map(|name| ("PMI_HOSTNAME", name.to_string()));
-        numbers.into_iter().chain(host_name).collect()
+        let transport = self.transport.variables(self.rank).into_iter();
+        transport.chain(numbers).chain(host_name).collect()
     }
 }
 
@@ -81,17 +103,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_told_its_descriptor_and_its_place() {
-        let env = TaskEnv {
-            fd: 7,
+    fn a_task_is_told_its_descriptor_or_a_port_and_its_place() {
+        let mut env = TaskEnv {
+            transport: Transport::Descriptor(7),
             rank: Rank(5),
             size: 8,
             local_rank: 1,
             local_size: 4,
             host_name: Some("n002"),
         };
-        let lines: Vec<String> =
-            env.variables().iter().map(|(name, value)| [name, "=", value].concat()).collect();
+        let lines = |env: TaskEnv<'_>| -> Vec<String> {
+            env.variables().iter().map(|(name, value)| [name, "=", value].concat()).collect()
+        };
         let expected = [
             "PMI_FD=7",
             "PMI_RANK=5",
@@ -100,7 +123,10 @@ mod tests {
             "MPI_LOCALNRANKS=4",
             "PMI_HOSTNAME=n002",
         ];
-        assert_eq!(lines, expected);
+        assert_eq!(lines(env), expected);
+        env.transport = Transport::Port(4000);
+        assert_eq!(lines(env)[..2], ["PMI_PORT=127.0.0.1:4000", "PMI_ID=5"]);
+        assert_eq!(lines(env)[2..], expected[1..]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 
 use bytes::{Bytes, BytesMut};
 use model::Rank;
-use pmi::{ClientState, Effect, JobInfo, LocalTask, Server, TaskEnv};
+use pmi::{ClientState, Effect, JobInfo, LocalTask, Server, TaskEnv, Transport};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
 
@@ -158,7 +158,7 @@ impl Client {
         let (ours, theirs) = UnixStream::pair().unwrap();
         fcntl_setfd(&theirs, FdFlags::empty()).unwrap();
         let env = TaskEnv {
-            fd: theirs.as_raw_fd(),
+            transport: Transport::Descriptor(theirs.as_raw_fd()),
             rank: Rank(rank),
             size,
             local_rank: rank % ppn,

@@ -4,7 +4,9 @@
 //! its line end, in one read), `raw RANK` (each line of input one read, escapes undone, no line end added),
 //! `repeat RANK N` (one read of N times the input, then a line end), `exchange` (the pending exchange comes back,
 //! with the input's `key=value` from elsewhere), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
-//! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`.
+//! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`, `call` (each line of input is what
+//! one read of a connection to `PMI_PORT` finds), `connected RANK` (that was a task's, which sent each line of input behind
+//! it), `hung-up RANK` (such a connection has ended).
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
 
@@ -13,7 +15,7 @@ use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
 use model::{Rank, RankGroup};
-use pmi::{ClientState, Effect, JobInfo, LocalTask, Pairs, Server};
+use pmi::{Call, ClientState, Effect, JobInfo, LocalTask, Pairs, Server};
 use testkit::{Case, run_datadriven};
 
 #[test]
@@ -54,6 +56,11 @@ fn a_barrier_exchanges_what_was_put_and_releases_everybody() {
 #[test]
 fn the_end_of_a_client_is_normal_only_when_it_has_finalized_or_never_spoke() {
     run("ends.txt");
+}
+
+#[test]
+fn who_connects_to_the_port_says_its_rank_and_may_do_so_again_once_it_has_finalized() {
+    run("port.txt");
 }
 
 #[test]
@@ -128,6 +135,12 @@ impl Session {
                     return error.to_string();
                 }
             }
+            "call" => return call(case),
+            "connected" => {
+                let lines: String = case.input.iter().flat_map(|line| [line, "\n"]).collect();
+                self.server.on_call(rank(), lines.as_bytes());
+            }
+            "hung-up" => self.server.on_call_ended(rank()),
             "closed" => self.server.on_closed(rank()),
             "exit" => self.server.on_task_exit(rank(), case.args.contains(&"missed")),
             "state" => return self.states(),
@@ -195,6 +208,20 @@ impl Session {
             Effect::ClosedActive { rank } => writeln!(out, "{rank} ended while active"),
         };
     }
+}
+
+fn call(case: &Case<'_>) -> String {
+    let mut call = Call::default();
+    for piece in &case.input {
+        match call.feed(&unescape(piece)) {
+            Ok(None) => {}
+            Ok(Some((rank, rest))) => {
+                return format!("rank {rank}, then `{}`", rest.escape_ascii());
+            }
+            Err(error) => return error.to_string(),
+        }
+    }
+    "(nothing)".to_owned()
 }
 
 /// The group in the first argument: `0-2,5:7`.

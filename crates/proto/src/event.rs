@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use model::{AgentId, ExitStatus, IdSet, JobId, Rank};
-use wire::{AgentLoss, JobFault, Mark, StartCause, StartFailure};
+use wire::{AgentLoss, JobFault, JobWarning, Mark, StartCause, StartFailure};
 
 /// Something that happened, as one agent or the head saw it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -62,6 +62,8 @@ pub enum Event {
     },
     /// The job can't run, or can't run on.
     JobFault(JobId, JobFault),
+    /// Something about the job is not as the user may think.
+    JobWarning(JobId, JobWarning),
     /// The job is being ended.
     Stopping(JobId),
     /// Agents were lost.

@@ -149,7 +149,8 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Ping { .. }
         | Message::Suspend(_)
         | Message::MoreWork(_)
-        | Message::GroupAwaited(..) => 0,
+        | Message::GroupAwaited(..)
+        | Message::Warning(..) => 0,
     };
     HEADER + payload as u64
 }
@@ -188,6 +189,7 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::GroupEnter { .. } => "GroupEnter",
         Message::GroupRelease { .. } => "GroupRelease",
         Message::GroupAwaited(..) => "GroupAwaited",
+        Message::Warning(..) => "Warning",
     }
 }
 

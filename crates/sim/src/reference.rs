@@ -107,6 +107,7 @@ impl Reference {
             | Event::JobFault(..)
             | Event::Stopping(_)
             | Event::AgentLost(_)
+            | Event::JobWarning(..)
             | Event::PeerMisbehaved { .. }
             | Event::JobDone(_)
             | Event::Over => None,

@@ -131,6 +131,7 @@ impl Rulebook {
             | Event::TaskStarted { .. }
             | Event::TaskEnded { .. }
             | Event::FenceReleased { .. }
+            | Event::JobWarning(..)
             | Event::PeerMisbehaved { .. } => None,
         }
     }

@@ -650,6 +650,7 @@ impl Session {
             is_movable: self.muster().is_movable(),
             kvsname: "kvs_0".into(),
             universe_size: None,
+            pmi_port: false,
             io: self.io(),
             stop_on_failure: !self.goes_on,
             grace_ms: u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX),

@@ -1,7 +1,9 @@
 //! The client side of PMI-1 (`reference/pmi1.md`), with one write and one read for each request.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 
 use crate::raw;
 
@@ -12,7 +14,7 @@ pub struct PmiConnection {
     pub rank: u32,
     /// Tasks in the job.
     pub size: u32,
-    stream: UnixStream,
+    stream: File,
     /// What has been read and not returned.
     unread: Vec<u8>,
     /// The reply that was returned last.
@@ -20,17 +22,43 @@ pub struct PmiConnection {
 }
 
 impl PmiConnection {
-    /// Adopts the descriptor in `PMI_FD`. Call it once in a process.
+    /// Adopts the descriptor in `PMI_FD`, or connects to `PMI_PORT`. Call it once in a process.
     pub fn from_env() -> io::Result<PmiConnection> {
+        match std::env::var("PMI_PORT") {
+            Ok(address) if std::env::var_os("PMI_FD").is_none() => PmiConnection::call(&address),
+            _ => PmiConnection::inherited(),
+        }
+    }
+
+    fn inherited() -> io::Result<PmiConnection> {
         let fd = number("PMI_FD")?;
         let fd = i32::try_from(fd).map_err(|_| invalid("PMI_FD is out of range"))?;
-        Ok(PmiConnection {
-            rank: number("PMI_RANK")?,
-            size: number("PMI_SIZE")?,
-            stream: UnixStream::from(raw::adopt_descriptor(fd)?),
-            unread: Vec::new(),
-            reply: Vec::new(),
-        })
+        let (rank, size) = (number("PMI_RANK")?, number("PMI_SIZE")?);
+        Ok(PmiConnection::over(raw::adopt_descriptor(fd)?, rank, size))
+    }
+
+    fn call(address: &str) -> io::Result<PmiConnection> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let mut pmi = PmiConnection::over(stream.into(), number("PMI_ID")?, 0);
+        pmi.expect(&format!("cmd=initack pmiid={}", pmi.rank), "initack")?;
+        pmi.size = pmi.receive_set("size")?;
+        pmi.rank = pmi.receive_set("rank")?;
+        pmi.receive_set("debug")?;
+        Ok(pmi)
+    }
+
+    fn over(stream: OwnedFd, rank: u32, size: u32) -> PmiConnection {
+        let (stream, unread, reply) = (File::from(stream), Vec::new(), Vec::new());
+        PmiConnection { rank, size, stream, unread, reply }
+    }
+
+    /// One of the lines behind the answer to `initack`.
+    fn receive_set(&mut self, name: &str) -> io::Result<u32> {
+        let line = self.receive()?;
+        let value = line.strip_prefix("cmd=set ").and_then(|fields| field(fields, name));
+        let number = value.and_then(|value| value.parse().ok());
+        number.ok_or_else(|| invalid(format!("`{line}` where {name} is to be set")))
     }
 
     /// Sends `request`, without its line end, and returns the reply's line.

@@ -104,7 +104,8 @@ impl Class {
             | Message::Work(_)
             | Message::GroupEnter { .. }
             | Message::GroupRelease { .. }
-            | Message::GroupAwaited(..) => Class::Control,
+            | Message::GroupAwaited(..)
+            | Message::Warning(..) => Class::Control,
         }
     }
 }

@@ -26,9 +26,9 @@ pub use frame::{Class, Decoder, Frame, FrameError, encode, encoded_len};
 pub use handshake::{Established, Expected, Handshake};
 pub use inbox::Inbox;
 pub use message::{
-    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, Launch, LossCause, Mark, MarkKind, Message,
-    Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin,
-    Stream, TaskRecord, Welcome, Work,
+    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch, LossCause, Mark,
+    MarkKind, Message, Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure,
+    Stats, Stdin, Stream, TaskRecord, Welcome, Work,
 };
 pub use outbox::Outbox;
 pub use rehearsal::rehearsed;

@@ -134,6 +134,8 @@ pub enum Message {
     /// Down: others wait in the barrier of a group with tasks below. `GroupEnter` is due also when
     /// these end without entering.
     GroupAwaited(JobId, Box<RankGroup>),
+    /// Up: something is not as the user may think, though the job goes on.
+    Warning(JobId, JobWarning),
 }
 
 /// The order to launch a job, now that it is known who is there.
@@ -262,6 +264,8 @@ pub struct JobSpec {
     pub kvsname: String,
     /// The slots of the allocation, if the user wants them told as the universe size.
     pub universe_size: Option<u32>,
+    /// Whether a task connects to `PMI_PORT` instead of inheriting its PMI connection.
+    pub pmi_port: bool,
     /// What becomes of the tasks' streams, and what is kept of each task.
     pub io: IoSpec,
     /// Whether a task that fails ends the others.
@@ -508,6 +512,18 @@ pub enum JobFault {
         /// The task.
         rank: Rank,
         /// What was wrong.
+        words: String,
+    },
+}
+
+/// Something about a job that is not as the user may think.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub enum JobWarning {
+    /// Somebody who had connected to a node's `PMI_PORT` was turned away.
+    RefusedCall {
+        /// The node's agent.
+        agent: AgentId,
+        /// Why.
         words: String,
     },
 }

@@ -213,13 +213,27 @@ impl Running {
 
     /// Waits until its output, so far, is as `holds` wants it.
     pub(crate) fn wait_for_output(&mut self, what: &str, holds: impl Fn(&[u8]) -> bool) {
-        while !holds(&self.seen[0]) {
+        self.wait_for(0, what, holds);
+    }
+
+    /// Waits until what it has said on standard error, so far, is as `holds` wants it.
+    pub(crate) fn wait_for_error(&mut self, what: &str, holds: impl Fn(&[u8]) -> bool) {
+        self.wait_for(1, what, holds);
+    }
+
+    fn wait_for(&mut self, stream: usize, what: &str, holds: impl Fn(&[u8]) -> bool) {
+        while !holds(&self.seen[stream]) {
             let left = self.left();
-            match self.streams[0].recv_timeout(left) {
-                Ok(bytes) => self.seen[0].extend(bytes),
+            match self.streams[stream].recv_timeout(left) {
+                Ok(bytes) => self.seen[stream].extend(bytes),
                 Err(_) => panic!("{what} has not come; {}", self.story()),
             }
         }
+    }
+
+    /// Standard output so far.
+    pub(crate) fn output(&self) -> String {
+        String::from_utf8_lossy(&self.seen[0]).into_owned()
     }
 
     /// Writes to its standard input.

@@ -28,6 +28,14 @@ fn mpich_4_runs_on_one_host() {
 }
 
 #[test]
+fn an_mpi_program_behind_another_ssh_connects_to_the_port() {
+    let world = World::up(2);
+    let script = "exec ssh $(hostname) env PMI_PORT=$PMI_PORT PMI_ID=$PMI_ID $0";
+    let run = on(&world, 2, "port-ssh").words("--pmi-port sh -c").arg(script);
+    runs(&world, 2, run.arg(ring(5)));
+}
+
+#[test]
 fn intel_mpi_runs_on_any_number_of_hosts() {
     let world = World::up(HOSTS);
     for hosts in [1, 2, HOSTS] {

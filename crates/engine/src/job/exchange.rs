@@ -48,7 +48,12 @@ impl Engine {
 
     pub(crate) fn on_task_pmi_closed(&mut self, rank: Rank) {
         let Some(job) = &mut self.job else { return };
-        job.pmi.on_closed(rank);
+        if let Some(task) = job.tasks.get_mut(&rank).filter(|task| task.is_connected) {
+            task.is_connected = false;
+            job.pmi.on_call_ended(rank);
+        } else {
+            job.pmi.on_closed(rank);
+        }
         self.drain_pmi();
     }
 

@@ -6,6 +6,7 @@ mod delivery;
 mod groups;
 mod member;
 mod missing;
+mod port;
 
 use std::time::Duration;
 
@@ -196,7 +197,7 @@ fn an_agent_whose_parent_is_gone_kills_everything_and_leaves() {
 fn an_agent_joins_only_when_the_program_was_looked_up() {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), 1);
     assert_eq!(agent.sent(), []);
-    agent.input(Input::Prepared { job: JOB, fault: None });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None });
     assert_eq!(agent.sent(), [Message::Joined(IdSet::range(1, 1))]);
 }
 
@@ -218,7 +219,7 @@ fn an_agent_looks_up_the_programs_of_its_own_tasks_only() {
 fn a_missing_program_is_told_before_the_joining_so_that_nothing_is_launched() {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), 1);
     let fault = JobFault::Program { agent: AgentId(1), app: 0, errno: 2, words: "in /bin".into() };
-    agent.input(Input::Prepared { job: JOB, fault: Some(fault.clone()) });
+    agent.input(Input::Prepared { job: JOB, fault: Some(fault.clone()), pmi_port: None });
     assert_eq!(
         agent.sent(),
         [Message::JobFault(JOB, Box::new(fault.clone())), Message::Joined(IdSet::range(1, 1))]
@@ -292,7 +293,7 @@ fn a_release_is_handed_on_in_a_turn_of_its_own_before_the_tasks_here_are_let_out
     let mut agent = Member::agent(1, Tree::Flat, IdSet::range(child, child), 1);
     agent.child_joins(child);
     agent.joined(child, IdSet::range(child, child));
-    agent.input(Input::Prepared { job: JOB, fault: None });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None });
     agent.message(PARENT, launch());
     agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
     let data = Bytes::from_static(b"cmd=barrier_in\n");
@@ -487,7 +488,7 @@ fn a_start_that_failed_while_the_front_end_was_stopped_is_made_again() {
 #[test]
 fn a_task_may_be_over_with_all_that_it_wrote_before_it_is_known_to_have_begun() {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), 1);
-    agent.input(Input::Prepared { job: JOB, fault: None });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None });
     agent.message(PARENT, launch());
     agent.exits(0, ExitStatus::SUCCESS);
     for stream in [Stream::Stdout, Stream::Stderr] {

@@ -193,7 +193,7 @@ pub(crate) fn running(n: u32, change: impl FnOnce(&mut HeadConfig)) -> Member {
 /// An agent whose tasks run.
 pub(crate) fn launched_agent(tasks: u32) -> Member {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), tasks);
-    agent.input(Input::Prepared { job: JOB, fault: None });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None });
     agent.message(PARENT, launch());
     for rank in 0..tasks {
         agent.input(Input::Spawned { job: JOB, rank: Rank(rank), result: Ok(100 + rank) });
@@ -229,6 +229,7 @@ pub(crate) fn job(nodes: u32, tasks: u32) -> JobSpec {
         is_movable: false,
         kvsname: "kvs_1".into(),
         universe_size: None,
+        pmi_port: false,
         io: IoSpec::default(),
         stop_on_failure: true,
         grace_ms: 2000,

@@ -39,6 +39,9 @@ impl World<'_> {
             Effect::WriteTask { job: _, rank, data } => self.write_task(id, rank, &data),
             Effect::CloseTaskInput { job: _, rank } => self.close_task_input(id, rank),
             Effect::PmiSend { job: _, rank, data } => self.pmi_send(id, rank, &data),
+            Effect::AdmitCaller { .. } | Effect::DropCaller(_) => {
+                self.checker.violate("nobody has connected to a port".to_owned());
+            }
             Effect::WriteOutput { rank, stream, data } => self.write_output(rank, stream, &data),
             Effect::WriteFile { rank, stream, data } => self.write_file(id, rank, stream, &data),
             Effect::ReadInput(bytes) => self.want_input(bytes),
@@ -57,7 +60,7 @@ impl World<'_> {
         let errno = self.session.missing_programs.get(&agent);
         let words = "/bin/scripted".into();
         let fault = errno.map(|&errno| JobFault::Program { agent, app: apps[0], errno, words });
-        self.tell_soon(id, Input::Prepared { job, fault });
+        self.tell_soon(id, Input::Prepared { job, fault, pmi_port: None });
     }
 
     fn spawn(&mut self, id: ProcessId, spawn: &Spawn) {

@@ -11,9 +11,9 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
-    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, Launch, LossCause, Mark, MarkKind, Message,
-    Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin,
-    Stream, TaskRecord, Welcome, Work,
+    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch, LossCause, Mark,
+    MarkKind, Message, Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure,
+    Stats, Stdin, Stream, TaskRecord, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -62,6 +62,9 @@ fn job_message() -> impl Strategy<Value = Message> {
             payload
         }),
         (job(), group()).prop_map(|(job, group)| Message::GroupAwaited(job, group)),
+        (job(), agent(), words()).prop_map(|(job, agent, words)| {
+            Message::Warning(job, JobWarning::RefusedCall { agent, words })
+        }),
         (job(), signal()).prop_map(|(job, signal)| Message::Signal(job, signal)),
         (job(), number()).prop_map(|(job, grace_ms)| Message::Stop { job, grace_ms }),
     ]
@@ -182,10 +185,10 @@ fn app() -> impl Strategy<Value = App> {
 
 fn job_spec() -> impl Strategy<Value = JobSpec> {
     let texts = (vec(app(), 0..3), vec(blob(), 0..5), words());
-    let options = (option::of(number()), io_spec(), any::<[bool; 2]>(), number());
+    let options = (option::of(number()), io_spec(), any::<[bool; 3]>(), number());
     (job(), texts, vec(0_u32..5, 0..5), options).prop_map(|(job, texts, counts, options)| {
         let (apps, env, kvsname) = texts;
-        let (universe_size, io, [is_movable, stop_on_failure], grace_ms) = options;
+        let (universe_size, io, [is_movable, pmi_port, stop_on_failure], grace_ms) = options;
         let map = TaskMap::from_counts(counts).unwrap();
         JobSpec {
             job,
@@ -195,6 +198,7 @@ fn job_spec() -> impl Strategy<Value = JobSpec> {
             is_movable,
             kvsname,
             universe_size,
+            pmi_port,
             io,
             stop_on_failure,
             grace_ms,

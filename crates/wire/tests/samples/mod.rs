@@ -8,9 +8,9 @@ use model::{
     Tree, Usage,
 };
 use wire::{
-    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, Launch, LossCause, Mark, MarkKind, Message,
-    Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin,
-    Stream, TaskRecord, Welcome, Work,
+    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch, LossCause, Mark,
+    MarkKind, Message, Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure,
+    Stats, Stdin, Stream, TaskRecord, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -49,6 +49,7 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::GroupEnter { job: JOB, group: group(), payload: Bytes::from_static(b"cards") },
         Message::GroupRelease { job: JOB, group: group(), payload: Bytes::from_static(b"all") },
         Message::GroupAwaited(JOB, group()),
+        Message::Warning(JOB, job_warning()),
     ]
 }
 
@@ -94,6 +95,7 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::GroupEnter { .. } => "group_enter",
         Message::GroupRelease { .. } => "group_release",
         Message::GroupAwaited(..) => "group_awaited",
+        Message::Warning(..) => "warning",
     }
 }
 
@@ -142,6 +144,7 @@ fn job_spec() -> JobSpec {
         is_movable: true,
         kvsname: "kvs_1".into(),
         universe_size: Some(8),
+        pmi_port: true,
         io: IoSpec { stdin: Stdin::Task(Rank(0)), output: output_spec(), records: true },
         stop_on_failure: true,
         grace_ms: 2_000,
@@ -176,6 +179,10 @@ fn start_failure() -> StartFailure {
 
 fn job_fault() -> JobFault {
     JobFault::Program { agent: AgentId(3), app: 1, errno: 2, words: "ring in /usr/bin:/bin".into() }
+}
+
+fn job_warning() -> JobWarning {
+    JobWarning::RefusedCall { agent: AgentId(3), words: "it says nothing".into() }
 }
 
 fn output(stream: Stream) -> Output {

@@ -1,0 +1,171 @@
+//! Programs that connect to `PMI_PORT`: whose are they?
+//!
+//! A program's first line says which task's it is (`reference/pmi1.md` §4), and its connection is the task's from then on.
+//! Everybody on the node can connect, so whoever is not of the tasks' user, or is not a task's only program, is turned
+//! away with a word to the user, and the job goes on.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::time::Duration;
+
+use model::{Rank, Time};
+use wire::{JobWarning, Message};
+
+use super::{Job, Sweep};
+use crate::engine::Engine;
+use crate::{CallerId, Effect, PmiPort};
+
+/// How long who has connected may take to say its rank.
+const CALL_MAX: Duration = Duration::from_secs(10);
+
+/// How many may be about to say theirs: all tasks of a large node begin at once.
+const WAITING_MAX: usize = 1024;
+
+/// How many of those that were turned away one member tells the user of.
+const WARNINGS_MAX: u32 = 8;
+
+/// The user who may do everything anyway, and whose programs `sudo` makes of tasks.
+const ROOT: u32 = 0;
+
+/// Who has connected and has not said its rank.
+#[derive(Debug, Default)]
+pub(super) struct Callers {
+    port: Option<PmiPort>,
+    /// In order of time, as their numbers are.
+    waiting: BTreeMap<CallerId, Waiting>,
+    warnings: u32,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    until: Time,
+    call: pmi::Call,
+}
+
+impl Callers {
+    /// Lets them connect there.
+    pub(super) fn open(&mut self, port: PmiPort) {
+        self.port = Some(port);
+    }
+
+    /// How a task finds its connection.
+    pub(super) fn transport(&self) -> pmi::Transport {
+        let inherited = pmi::Transport::Descriptor(crate::PMI_FD);
+        self.port.map_or(inherited, |port| pmi::Transport::Port(port.port))
+    }
+
+    /// When the first has taken too long.
+    pub(super) fn due_at(&self) -> Option<Time> {
+        self.waiting.first_key_value().map(|(_, waiting)| waiting.until)
+    }
+
+    /// Why a process of this user may not even say its rank.
+    fn objection(&self, own: u32, uid: Option<u32>) -> Option<String> {
+        match uid {
+            None => Some("nothing tells whose process it is".to_string()),
+            Some(uid) if uid != own && uid != ROOT => {
+                Some(format!("it is a process of user {uid}, and the tasks are of user {own}"))
+            }
+            Some(_) if self.waiting.len() >= WAITING_MAX => {
+                Some(format!("{WAITING_MAX} others have connected and not said their ranks"))
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+impl Job {
+    /// Why a connection cannot be that of the task of this rank.
+    fn objection(&self, rank: Rank) -> Option<&'static str> {
+        let Some(task) = self.tasks.get(&rank) else { return Some("does not run on this node") };
+        if task.is_connected {
+            return Some("is connected");
+        }
+        if task.ended.is_some() {
+            return Some("has ended");
+        }
+        if !task.spawned {
+            return Some("has not begun");
+        }
+        let has_broken_off = task.broke_pmi || self.pmi.state(rank) == pmi::ClientState::Active;
+        has_broken_off.then_some("has closed its connection before it had finalized PMI")
+    }
+}
+
+impl Engine {
+    pub(crate) fn on_caller(&mut self, caller: CallerId, uid: Option<u32>) {
+        let now = self.now;
+        let Some(job) = &mut self.job else { return };
+        let Some(port) = job.callers.port.filter(|_| job.sweep == Sweep::NotAsked) else {
+            return self.effects.push_back(Effect::DropCaller(caller));
+        };
+        match job.callers.objection(port.uid, uid) {
+            Some(words) => self.refuse(caller, words),
+            None => {
+                let waiting = Waiting { until: now + CALL_MAX, call: pmi::Call::default() };
+                job.callers.waiting.insert(caller, waiting);
+            }
+        }
+    }
+
+    pub(crate) fn on_caller_data(&mut self, caller: CallerId, data: &[u8]) {
+        let Some(job) = &mut self.job else { return };
+        let Some(waiting) = job.callers.waiting.get_mut(&caller) else { return };
+        match waiting.call.feed(data) {
+            Ok(None) => {}
+            Ok(Some((rank, rest))) => self.on_call(caller, rank, &rest),
+            Err(error) => self.refuse(caller, error.to_string()),
+        }
+    }
+
+    /// Who hangs up without a word is nobody's concern.
+    pub(crate) fn on_caller_gone(&mut self, caller: CallerId) {
+        if let Some(job) = &mut self.job {
+            job.callers.waiting.remove(&caller);
+        }
+    }
+
+    fn on_call(&mut self, caller: CallerId, rank: Rank, rest: &[u8]) {
+        let Some(job) = &mut self.job else { return };
+        if let Some(objection) = job.objection(rank) {
+            return self
+                .refuse(caller, format!("it says that it is task {rank}, which {objection}"));
+        }
+        let id = job.id();
+        job.callers.waiting.remove(&caller);
+        if let Some(task) = job.tasks.get_mut(&rank) {
+            task.is_connected = true;
+        }
+        self.effects.push_back(Effect::AdmitCaller { caller, job: id, rank });
+        job.pmi.on_call(rank, rest);
+        self.drain_pmi();
+    }
+
+    /// Turns away who has said nothing for too long.
+    pub(super) fn check_callers(&mut self) {
+        while let Some(job) = &self.job
+            && let Some((&caller, waiting)) = job.callers.waiting.first_key_value()
+            && waiting.until <= self.now
+        {
+            let seconds = CALL_MAX.as_secs();
+            self.refuse(caller, format!("it has not said its rank within {seconds} s"));
+        }
+    }
+
+    fn refuse(&mut self, caller: CallerId, words: String) {
+        self.effects.push_back(Effect::DropCaller(caller));
+        let Some(job) = &mut self.job else { return };
+        job.callers.waiting.remove(&caller);
+        if job.callers.warnings < WARNINGS_MAX {
+            job.callers.warnings += 1;
+            let id = job.id();
+            self.warn(id, JobWarning::RefusedCall { agent: self.id, words });
+        }
+    }
+
+    /// Tells the user of something, on its way up or of this node.
+    pub(crate) fn warn(&mut self, job: model::JobId, warning: JobWarning) {
+        self.up(Message::Warning(job, warning));
+    }
+}
