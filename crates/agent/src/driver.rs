@@ -451,7 +451,8 @@ impl<'a> Driver<'a> {
             Ok(pmi_port) => (None, pmi_port),
             Err(fault) => (Some(fault), None),
         };
-        self.reactor.report(Input::Prepared { job: job.job, fault, pmi_port });
+        let open_mpi = self.tasks.open_mpi(job, apps);
+        self.reactor.report(Input::Prepared { job: job.job, fault, pmi_port, open_mpi });
     }
 
     /// Stops at the first fault.

@@ -1,9 +1,9 @@
 //! What an ELF file says of the machine and the loader that it needs, and of the build that it is of:
-//! its header, the entry of its program headers that names the loader, and its notes (gABI, chapters
-//! 4 and 5).
+//! its header, the entries of its program headers that name the loader and the libraries, and its notes
+//! (gABI, chapters 4 and 5).
 //!
-//! Read to tell builds apart, and to explain why `execve` refuses a file, which it says in two
-//! numbers. A crate that knows the
+//! Read to tell builds and MPI libraries apart, and to explain why `execve` refuses a file, which it
+//! says in two numbers. A crate that knows the
 //! whole format would be more code than what is read here: a few fields at fixed places. All of them
 //! are the file's own claims, so each read is bounded, and what makes no sense is no ELF file.
 
@@ -12,6 +12,19 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+
+/// `PT_LOAD`: the program header of a part that is loaded.
+const PT_LOAD: u64 = 1;
+
+/// `PT_DYNAMIC`: the program header of what the loader is told.
+const PT_DYNAMIC: u64 = 2;
+
+/// `DT_NEEDED` and `DT_STRTAB`: a library's name in the table of names, and where that is loaded.
+const DT_NEEDED: u64 = 1;
+const DT_STRTAB: u64 = 5;
+
+/// Programs need hundreds of libraries at most.
+const DYNAMIC_BYTES_MAX: u64 = 1 << 14;
 
 /// `PT_INTERP`: the program header of the loader's path.
 const PT_INTERP: u64 = 3;
@@ -104,6 +117,13 @@ pub(crate) fn build_id(file: &File) -> Option<Vec<u8>> {
     })
 }
 
+/// The names of the libraries that `file` says it needs; none if it is no ELF file.
+pub(crate) fn libraries(file: &File) -> Vec<String> {
+    let mut front = [0; 64];
+    let header = file.read_exact_at(&mut front, 0).ok().and_then(|()| Header::of(&front));
+    header.and_then(|header| header.libraries(file)).unwrap_or_default()
+}
+
 /// Notes follow each other: three numbers, a name and a description, each padded to four bytes.
 fn build_id_in(mut notes: &[u8], is_little: bool) -> Option<Vec<u8>> {
     loop {
@@ -162,6 +182,35 @@ impl Header {
         (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(&path)))
     }
 
+    /// The names of the libraries that the loader is told to load.
+    fn libraries(&self, file: &File) -> Option<Vec<String>> {
+        let segment = self.segments(file).find(|segment| segment.kind == PT_DYNAMIC)?;
+        let dynamic = segment.read(file, DYNAMIC_BYTES_MAX)?;
+        let width = if self.is_64 { 8 } else { 4 };
+        let field = |entry: &[u8], at| number(entry, at * width, width, self.is_little);
+        let entries: Vec<(u64, u64)> = dynamic
+            .chunks_exact(2 * width)
+            .filter_map(|it| field(it, 0).zip(field(it, 1)))
+            .collect();
+        let names = entries.iter().find(|(tag, _)| *tag == DT_STRTAB)?.1;
+        let needed = entries.iter().filter(|(tag, _)| *tag == DT_NEEDED);
+        let addresses = needed.filter_map(|(_, name)| names.checked_add(*name));
+        Some(addresses.filter_map(|at| self.text_at(file, at)).collect())
+    }
+
+    /// The text that is loaded at an address.
+    fn text_at(&self, file: &File, address: u64) -> Option<String> {
+        let segment = self.segments(file).find(|segment| {
+            segment.kind == PT_LOAD
+                && address.checked_sub(segment.address).is_some_and(|at| at < segment.bytes)
+        })?;
+        let at = segment.offset.checked_add(address - segment.address)?;
+        let mut name = [0; 255];
+        let bytes = file.read_at(&mut name, at).ok()?;
+        let end = name[..bytes].iter().position(|byte| *byte == 0)?;
+        String::from_utf8(name[..end].to_vec()).ok()
+    }
+
     /// What its program headers say that can be read.
     fn segments(&self, file: &File) -> impl Iterator<Item = Segment> {
         let entries = self.entries.min(TABLE_BYTES_MAX / self.entry_bytes.max(1));
@@ -181,7 +230,7 @@ impl Header {
             true => number(entry, wide, 8, self.is_little),
         };
         let kind = number(entry, 0, 4, self.is_little)?;
-        Some(Segment { kind, offset: field(4, 8)?, bytes: field(16, 32)? })
+        Some(Segment { kind, offset: field(4, 8)?, address: field(8, 16)?, bytes: field(16, 32)? })
     }
 }
 
@@ -189,6 +238,7 @@ impl Header {
 struct Segment {
     kind: u64,
     offset: u64,
+    address: u64,
     bytes: u64,
 }
 
@@ -288,6 +338,24 @@ mod tests {
             build_of(&damaged);
         }
         assert!(build_id(&File::open("/proc/self/exe").unwrap()).is_some(), "linked without an id");
+    }
+
+    #[test]
+    fn the_libraries_of_this_program_are_found_in_a_file_that_may_be_damaged_anywhere() {
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        let libraries_of = |bytes: &[u8]| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(&file, bytes).unwrap();
+            libraries(file.as_file())
+        };
+        let needed = libraries_of(&own);
+        assert!(needed.iter().any(|name| name.starts_with("libc.")), "{needed:?}");
+        for at in 0..64 + 56 * 8 {
+            let mut damaged = own[..1 << 12].to_vec();
+            damaged[at] ^= 0xff;
+            libraries_of(&damaged);
+            libraries_of(&own[..at]);
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod command;
 mod elf;
 mod exec_room;
 mod interpreter;
+mod open_mpi;
 mod strays;
 mod task;
 mod task_output;

@@ -1,9 +1,12 @@
 //! The tasks on this node, and the commands that they are created from.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsStr;
 use std::io;
 use std::mem;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::rc::Rc;
 
 use engine::{Input, Spawn};
@@ -15,6 +18,7 @@ use rustix::fs::{Mode, OFlags};
 use wire::{JobFault, JobSpec};
 
 use crate::command::{self, Command};
+use crate::open_mpi;
 use crate::reactor::Reactor;
 use crate::source::TaskPart;
 use crate::task::{NewTask, Task, TaskSpec};
@@ -68,6 +72,16 @@ impl Tasks {
     /// The first that keeps the job from running here.
     pub(crate) fn prepare(&mut self, spec: &JobSpec, apps: &[u32]) -> Result<(), JobFault> {
         apps.iter().try_for_each(|&app| self.command(spec, app).clone().map(drop))
+    }
+
+    /// Those of these apps whose programs are linked with a library of Open MPI, and which.
+    pub(crate) fn open_mpi(&self, spec: &JobSpec, apps: &[u32]) -> Vec<(u32, String)> {
+        let library = |app: &u32| {
+            let command = self.commands.get(&(spec.job, *app))?.as_ref().ok()?;
+            let program = Path::new(OsStr::from_bytes(command.program().to_bytes()));
+            Some((*app, open_mpi::library_of(program)?))
+        };
+        apps.iter().filter_map(library).collect()
     }
 
     /// Begins to create a task. [`Tasks::finish_spawn`] says how it went.

@@ -66,7 +66,7 @@ impl Program {
     }
 
     /// How one of the programs is called in a message.
-    fn quoted(&self, app: u32) -> String {
+    pub(crate) fn quoted(&self, app: u32) -> String {
         let name = usize::try_from(app).ok().and_then(|app| self.names.get(app));
         let name = name.map_or("", String::as_str);
         if self.names.len() > 1 { format!("`{name}` of app {app}") } else { format!("`{name}`") }

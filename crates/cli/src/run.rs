@@ -80,7 +80,7 @@ fn run_job(args: &RunArgs, config: HeadConfig, results: Results, files: Option<O
     let program = report::Program::of(&config);
     let job = config.job.clone();
     let began = time_of_day();
-    let mut screen = Screen::new(names.clone(), options);
+    let mut screen = Screen::new(names.clone(), program.clone(), options);
     let head = match run_head(config, files, &mut screen) {
         Ok(head) => head,
         Err(error) => {

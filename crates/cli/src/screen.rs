@@ -10,6 +10,7 @@ use proto::Event;
 use wire::Stream;
 
 use crate::label::Labels;
+use crate::report::Program;
 use crate::warnings::Warnings;
 
 /// The front end's side of a running job.
@@ -39,15 +40,15 @@ pub(crate) struct ScreenOptions {
 const COLUMNS_DEFAULT: u16 = 80;
 
 impl Screen {
-    /// A screen for agents on `names`.
-    pub(crate) fn new(names: Vec<String>, options: ScreenOptions) -> Screen {
+    /// A screen for agents on `names` and the job of `program`.
+    pub(crate) fn new(names: Vec<String>, program: Program, options: ScreenOptions) -> Screen {
         let shows_progress = !options.quiet && os::tty::is_terminal(io::stderr());
         let columns = os::tty::columns(io::stderr()).unwrap_or(COLUMNS_DEFAULT);
         Screen {
             labels: options.label.then(Labels::default),
             progress: shows_progress.then(|| Progress::new(names.clone(), columns.into())),
             is_verbose: options.verbose,
-            warnings: Warnings::default(),
+            warnings: Warnings::of(program),
             names,
             timeline: Timeline::default(),
         }

@@ -5,21 +5,38 @@ use std::collections::BTreeSet;
 use observe::agent_name;
 use wire::JobWarning;
 
+use crate::report::Program;
+
 /// Warnings that are shown; strangers who knock at many doors are not worth a screen.
 const WARNINGS_MAX: usize = 20;
 
 /// Those that were told.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Warnings {
+    program: Program,
     told: BTreeSet<String>,
 }
 
 impl Warnings {
-    /// The line for it, unless it was told of another node, or there were too many.
+    /// None yet, of this job.
+    pub(crate) fn of(program: Program) -> Warnings {
+        Warnings { program, told: BTreeSet::new() }
+    }
+
+    /// The lines for it, unless it was told of another node, or there were too many.
     pub(crate) fn line(&mut self, names: &[String], warning: &JobWarning) -> Option<String> {
         let (agent, text) = match warning {
             JobWarning::RefusedCall { agent, words } => {
                 (*agent, format!("somebody has called `PMI_PORT` and was turned away: {words}"))
+            }
+            JobWarning::OpenMpi { agent, app, library } => {
+                let program = self.program.quoted(*app);
+                let text = format!(
+                    "{program} is linked with {library} of Open MPI, which asks for PMIx and not for PMI-1: \
+                     each task will believe that it is alone\n\
+                     hint: build it with MPICH or Intel MPI, or start it with the `mpirun` of Open MPI"
+                );
+                (*agent, text)
             }
         };
         let is_new = self.told.len() < WARNINGS_MAX && self.told.insert(text.clone());

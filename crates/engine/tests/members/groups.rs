@@ -16,7 +16,7 @@ fn inner_agent() -> Member {
     let mut agent = Member::agent_of(1, Tree::Flat, IdSet::range(2, 2), job);
     agent.child_joins(2);
     agent.joined(2, IdSet::range(2, 2));
-    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
     let launch = Launch { job: JOB, members: IdSet::range(1, 4), map: None };
     agent.message(PARENT, Message::Launch(Box::new(launch)));
     agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });

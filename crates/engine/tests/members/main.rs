@@ -14,13 +14,13 @@ use bytes::Bytes;
 use engine::{Effect, Input, LinkEnd, LinkId, StartId};
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, StatusRuns, Time, Tree};
 use wire::{
-    AgentLoss, Hello, JobFault, JobSpec, LossCause, Message, ShellFailureKind, StartCause, Stats,
-    Stdin, Stream,
+    AgentLoss, Hello, JobFault, JobSpec, JobWarning, LossCause, Message, ShellFailureKind,
+    StartCause, Stats, Stdin, Stream,
 };
 
 use member::{
-    JOB, Member, PARENT, app, is_abandon, is_launch, is_stop, job, killed, launch, launched_agent,
-    outputs, owned, running, session,
+    JOB, Member, PARENT, app, is_abandon, is_launch, is_stop, job, job_on_each, killed, launch,
+    launched_agent, outputs, owned, running, session,
 };
 
 #[test]
@@ -197,7 +197,7 @@ fn an_agent_whose_parent_is_gone_kills_everything_and_leaves() {
 fn an_agent_joins_only_when_the_program_was_looked_up() {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), 1);
     assert_eq!(agent.sent(), []);
-    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
     assert_eq!(agent.sent(), [Message::Joined(IdSet::range(1, 1))]);
 }
 
@@ -219,7 +219,12 @@ fn an_agent_looks_up_the_programs_of_its_own_tasks_only() {
 fn a_missing_program_is_told_before_the_joining_so_that_nothing_is_launched() {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), 1);
     let fault = JobFault::Program { agent: AgentId(1), app: 0, errno: 2, words: "in /bin".into() };
-    agent.input(Input::Prepared { job: JOB, fault: Some(fault.clone()), pmi_port: None });
+    agent.input(Input::Prepared {
+        job: JOB,
+        fault: Some(fault.clone()),
+        pmi_port: None,
+        open_mpi: vec![],
+    });
     assert_eq!(
         agent.sent(),
         [Message::JobFault(JOB, Box::new(fault.clone())), Message::Joined(IdSet::range(1, 1))]
@@ -231,6 +236,22 @@ fn a_missing_program_is_told_before_the_joining_so_that_nothing_is_launched() {
     head.joined(1, IdSet::range(1, 1));
     assert!(!head.effects().iter().any(is_launch));
     assert_eq!(head.outcome().code, engine::exit_code::NOT_FOUND);
+}
+
+#[test]
+fn a_program_of_open_mpi_is_told_of_once_and_only_where_its_tasks_would_miss_each_other() {
+    for (id, job, is_told) in
+        [(1, job_on_each(2), true), (2, job_on_each(2), false), (1, job(1, 1), false)]
+    {
+        let mut agent = Member::agent_of(id, Tree::Flat, IdSet::default(), job);
+        let library = "libmpi.so.40".to_owned();
+        let open_mpi = vec![(0, library.clone())];
+        agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi });
+        let warning = JobWarning::OpenMpi { agent: AgentId(id), app: 0, library };
+        let told = Message::Warning(JOB, warning);
+        let joined = Message::Joined(IdSet::range(id, id));
+        assert_eq!(agent.sent(), if is_told { vec![told, joined] } else { vec![joined] });
+    }
 }
 
 #[test]
@@ -293,7 +314,7 @@ fn a_release_is_handed_on_in_a_turn_of_its_own_before_the_tasks_here_are_let_out
     let mut agent = Member::agent(1, Tree::Flat, IdSet::range(child, child), 1);
     agent.child_joins(child);
     agent.joined(child, IdSet::range(child, child));
-    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
     agent.message(PARENT, launch());
     agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
     let data = Bytes::from_static(b"cmd=barrier_in\n");
@@ -488,7 +509,7 @@ fn a_start_that_failed_while_the_front_end_was_stopped_is_made_again() {
 #[test]
 fn a_task_may_be_over_with_all_that_it_wrote_before_it_is_known_to_have_begun() {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), 1);
-    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
     agent.message(PARENT, launch());
     agent.exits(0, ExitStatus::SUCCESS);
     for stream in [Stream::Stdout, Stream::Stderr] {

@@ -193,7 +193,7 @@ pub(crate) fn running(n: u32, change: impl FnOnce(&mut HeadConfig)) -> Member {
 /// An agent whose tasks run.
 pub(crate) fn launched_agent(tasks: u32) -> Member {
     let mut agent = Member::agent(1, Tree::Flat, IdSet::default(), tasks);
-    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
     agent.message(PARENT, launch());
     for rank in 0..tasks {
         agent.input(Input::Spawned { job: JOB, rank: Rank(rank), result: Ok(100 + rank) });

@@ -27,7 +27,7 @@ fn agent(tasks: u32) -> Member {
 fn not_launched(tasks: u32) -> Member {
     let job = JobSpec { pmi_port: true, ..job(1, tasks) };
     let mut agent = Member::agent_of(1, Tree::Flat, IdSet::default(), job);
-    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: Some(PORT) });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: Some(PORT), open_mpi: vec![] });
     agent.effects();
     agent
 }
@@ -224,7 +224,7 @@ fn once_the_tasks_have_ended_nobody_is_let_in_and_nobody_told() {
 fn the_port_is_kept_where_the_job_is_placed_anew() {
     let spec = JobSpec { pmi_port: true, is_movable: true, ..job_on_each(2) };
     let mut agent = Member::agent_of(1, Tree::Flat, IdSet::default(), spec);
-    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: Some(PORT) });
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: Some(PORT), open_mpi: vec![] });
     connects(&mut agent, 1);
     let map = Some(TaskMap::from_counts([2]).unwrap());
     let launch = Launch { job: JOB, members: IdSet::range(1, 1), map };

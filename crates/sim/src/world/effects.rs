@@ -60,7 +60,7 @@ impl World<'_> {
         let errno = self.session.missing_programs.get(&agent);
         let words = "/bin/scripted".into();
         let fault = errno.map(|&errno| JobFault::Program { agent, app: apps[0], errno, words });
-        self.tell_soon(id, Input::Prepared { job, fault, pmi_port: None });
+        self.tell_soon(id, Input::Prepared { job, fault, pmi_port: None, open_mpi: vec![] });
     }
 
     fn spawn(&mut self, id: ProcessId, spawn: &Spawn) {

@@ -65,6 +65,9 @@ fn job_message() -> impl Strategy<Value = Message> {
         (job(), agent(), words()).prop_map(|(job, agent, words)| {
             Message::Warning(job, JobWarning::RefusedCall { agent, words })
         }),
+        (job(), agent(), number(), words()).prop_map(|(job, agent, app, library)| {
+            Message::Warning(job, JobWarning::OpenMpi { agent, app, library })
+        }),
         (job(), signal()).prop_map(|(job, signal)| Message::Signal(job, signal)),
         (job(), number()).prop_map(|(job, grace_ms)| Message::Stop { job, grace_ms }),
     ]
