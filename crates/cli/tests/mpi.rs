@@ -185,14 +185,36 @@ mod plain_programs {
 
     #[test]
     fn an_environment_of_any_size_that_a_process_can_have_reaches_the_tasks_whole() {
-        let value = "long \u{e9}=\t".repeat(10_000);
+        // Of 2 MiB, which are a quarter of the usual limit of the stack, 65 kB are left for the rest.
+        let value = "long \u{e9}=\t".repeat(14_100);
         let run = Convoke::new("long-env").words("--launcher local --hosts a,b -n 2");
-        let run = (0..15).fold(run, |run, n| run.env(format!("LONG_{n:02}"), &value));
+        let run = (0..16).fold(run, |run, n| run.env(format!("LONG_{n:02}"), &value));
         let run = run.args(["sh", "-c", "env | grep ^LONG_ | sort | cksum"]).run();
         let lines = run.with_status(0).sorted_lines();
         assert_eq!(lines[0], lines[1]);
         let bytes: usize = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
-        assert_eq!(bytes, 15 * ("LONG_00=\n".len() + value.len()));
+        assert_eq!(bytes, 16 * ("LONG_00=\n".len() + value.len()));
+    }
+
+    #[test]
+    fn a_variable_of_any_size_that_a_process_can_have_reaches_the_tasks_and_a_larger_one_is_named()
+    {
+        /// `LONG=`, the value, and the terminating zero.
+        const STRING_BYTES_MAX: usize = 128 << 10;
+        let run = |bytes: usize| {
+            let value = "x".repeat(bytes - "LONG=".len() - 1);
+            let run = Convoke::new("long-variable").words("--launcher local --hosts a,b");
+            let file = run.dir().join("programs");
+            let line = format!("-n 2 --env LONG={value} sh -c 'echo ${{#LONG}}'\n");
+            std::fs::write(&file, line).unwrap();
+            (run.arg("--configfile").arg(file).run(), value.len())
+        };
+        let (ended, bytes) = run(STRING_BYTES_MAX);
+        assert_eq!(ended.with_status(0).sorted_lines(), vec![bytes.to_string(); 2]);
+        let (refused, _) = run(STRING_BYTES_MAX + 1);
+        let words = "`LONG` takes 131073 bytes, and Linux takes 131072 at most";
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+        assert_eq!(refused.text(), "");
     }
 
     #[test]

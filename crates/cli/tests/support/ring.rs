@@ -7,9 +7,14 @@ use super::stand::mpi_program;
 
 /// The ring, compiled once for all tests of one MPICH, where cargo keeps what tests make.
 pub(crate) fn ring(version: u32) -> PathBuf {
+    program("ring", version)
+}
+
+/// The same of another program.
+pub(crate) fn program(name: &str, version: u32) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mpich{version}"));
     std::fs::create_dir_all(&dir).unwrap();
-    mpi_program("ring", version, &dir)
+    mpi_program(name, version, &dir)
 }
 
 /// Checks that every rank has met its neighbour and all others, and that each host is used.

@@ -5,9 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use testkit::fixture;
+
 use crate::World;
 use crate::support::convoke::{Convoke, Ended};
-use crate::support::ring::{check_ring, ring};
+use crate::support::ring::{check_ring, program, ring};
 use crate::support::stand::profile_directory;
 
 /// The most hosts.
@@ -18,6 +20,64 @@ fn mpich_5_runs_on_any_number_of_hosts() {
     let world = World::up(HOSTS);
     for hosts in [1, 2, HOSTS] {
         runs(&world, hosts, on(&world, hosts, "mpich5").arg(ring(5)));
+    }
+}
+
+#[test]
+fn mpich_4_and_5_run_over_libfabric_on_any_number_of_hosts() {
+    let world = World::up(HOSTS);
+    for (version, dir) in [(4, "mpich4"), (5, "mpich5")] {
+        let lib = target().join(dir).join("lib");
+        let over_ofi = |hosts, test: &str| {
+            let lib = format!("LD_LIBRARY_PATH={}", lib.display());
+            on(&world, hosts, test).args(["--env", &lib, "--env", "MPIR_CVAR_CH4_NETMOD=ofi"])
+        };
+        for hosts in [1, 2, HOSTS] {
+            runs(&world, hosts, over_ofi(hosts, "ofi").arg(ring(5)));
+        }
+        let library = format!("MPI4PY_LIBMPI={}", lib.join("libmpi.so.12").display());
+        let ended = runs(&world, 2, python(over_ofi(2, "ofi-python").args(["--env", &library])));
+        let library = format!("MPICH Version:      {version}.");
+        assert!(ended.stderr.starts_with(&library), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn communicators_of_a_sessions_groups_work_on_any_number_of_hosts() {
+    let world = World::up(HOSTS);
+    for hosts in [1, 2, HOSTS] {
+        let program = program("sessions", 5);
+        let ended = world.end(on(&world, hosts, "sessions").arg(program)).with_status(0);
+        let size = 2 * hosts;
+        let sum = |first| (first..size).step_by(2).sum::<usize>();
+        let line = |rank| {
+            let (half, all) = (sum(rank % 2), sum(0) + sum(1));
+            format!("rank {rank} of {size}: half {half}, all {all}")
+        };
+        let mut expected: Vec<String> = (0..size).map(line).collect();
+        expected.sort();
+        assert_eq!(ended.sorted_lines(), expected);
+    }
+}
+
+#[test]
+fn ranks_that_are_dealt_to_the_hosts_in_turn_know_who_shares_one() {
+    let world = World::up(HOSTS);
+    let run = on(&world, HOSTS, "cyclic").words("--map-by node").arg(ring(5));
+    let ended = runs(&world, HOSTS, run);
+    for rank in 0..2 * HOSTS {
+        let place = format!("rank {rank} of {} on n{}:", 2 * HOSTS, rank % HOSTS);
+        assert!(ended.text().contains(&place), "{}", ended.text());
+    }
+}
+
+#[test]
+fn the_longest_keys_and_values_and_groups_of_ranks_meet_over_any_number_of_hosts() {
+    let world = World::up(HOSTS);
+    for (hosts, options) in [(1, ""), (2, "--pmi-port"), (HOSTS, ""), (HOSTS, "--map-by node")] {
+        let run = on(&world, hosts, "pmi-check").words(options).arg(fixture("pmi-check"));
+        let ended = world.end(run).with_status(0);
+        assert_eq!(ended.text().matches(": well\n").count(), 2 * hosts, "{}", ended.text());
     }
 }
 
