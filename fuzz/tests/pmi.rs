@@ -3,7 +3,7 @@
 use bolero::check;
 use bytes::Bytes;
 use model::Rank;
-use pmi::{Effect, JobInfo, LocalTask, Pairs, Server};
+use pmi::{Call, ClientError, Effect, JobInfo, LocalTask, Pairs, Server};
 
 /// Well under a second of CI; explore with `cargo bolero test`.
 const ITERATIONS: usize = 20_000;
@@ -28,6 +28,37 @@ fn the_cuts_between_reads_do_not_change_the_replies_to_commands() {
             assert_eq!(transcript(bytes.as_bytes(), &[]), transcript(bytes.as_bytes(), cuts));
         },
     );
+}
+
+/// Whoever connects to `PMI_PORT` may say anything.
+#[test]
+fn the_cuts_between_reads_do_not_change_whose_call_it_is() {
+    check!().with_iterations(ITERATIONS).with_type::<(Vec<u8>, Vec<u8>, u16)>().for_each(
+        |(cuts, choices, fill)| {
+            let said: String = choices.iter().map(piece).collect();
+            let fill = "x".repeat(usize::from(fill % 300));
+            for bytes in [format!("cmd=initack pmiid=7 {fill}\n{said}"), format!("{said}{fill}\n")]
+            {
+                assert_eq!(caller(bytes.as_bytes(), &[]), caller(bytes.as_bytes(), cuts));
+            }
+        },
+    );
+}
+
+/// The rank that is claimed, and all that is sent behind that.
+fn caller(bytes: &[u8], cuts: &[u8]) -> Result<Option<(Rank, Vec<u8>)>, ClientError> {
+    let mut call = Call::default();
+    let mut rest = bytes;
+    let mut cuts = cuts.iter();
+    while !rest.is_empty() {
+        let cut = cuts.next().map_or(rest.len(), |cut| usize::from(*cut).min(rest.len()));
+        let (read, after) = rest.split_at(cut);
+        if let Some((rank, behind)) = call.feed(read)? {
+            return Ok(Some((rank, [behind, after.to_vec()].concat())));
+        }
+        rest = after;
+    }
+    Ok(None)
 }
 
 #[test]

@@ -24,10 +24,11 @@ impl Call {
     /// When it says something else, which is no task's fault: whoever reaches the port may have sent it.
     pub fn feed(&mut self, data: &[u8]) -> Result<Option<(Rank, Vec<u8>)>, ClientError> {
         self.unfinished.extend_from_slice(data);
-        let Some(end) = memchr::memchr(b'\n', &self.unfinished) else {
-            let is_too_long = self.unfinished.len() > Self::BYTES_MAX;
-            return if is_too_long { Err(not_a_call(&self.unfinished)) } else { Ok(None) };
-        };
+        let end = memchr::memchr(b'\n', &self.unfinished);
+        if end.unwrap_or(self.unfinished.len()) > Self::BYTES_MAX {
+            return Err(not_a_call(&self.unfinished));
+        }
+        let Some(end) = end else { return Ok(None) };
         let mut line = mem::take(&mut self.unfinished);
         let rest = line.split_off(end + 1);
         line.truncate(end);
