@@ -43,6 +43,7 @@ pub struct Session {
     pub(crate) encodes: bool,
     /// The head is told of every task what it used and, if it failed, what it said last.
     records: bool,
+    pub(crate) pmi_port: bool,
     /// Where output goes, and how much the disks of some agents take.
     pub(crate) output: OutputSpec,
     pub(crate) disks: BTreeMap<AgentId, u64>,
@@ -106,6 +107,7 @@ impl Session {
             reader: Stdin::Task(Rank(0)),
             encodes: false,
             records: false,
+            pmi_port: false,
             output: OutputSpec::default(),
             disks: BTreeMap::new(),
             time_max: Duration::from_secs(600),
@@ -650,7 +652,7 @@ impl Session {
             is_movable: self.muster().is_movable(),
             kvsname: "kvs_0".into(),
             universe_size: None,
-            pmi_port: false,
+            pmi_port: self.pmi_port,
             io: self.io(),
             stop_on_failure: !self.goes_on,
             grace_ms: u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX),

@@ -124,6 +124,8 @@ pub(crate) struct InputPipe {
 #[derive(Default)]
 pub(crate) struct PmiConnection {
     received: Vec<u8>,
+    /// It has connected, where it does so itself.
+    pub(crate) is_connected: bool,
     /// The engine was told that the task has closed it.
     pub(crate) is_over: bool,
 }
@@ -177,7 +179,10 @@ impl Task {
 
     /// Takes what came over PMI.
     pub(crate) fn receive(&mut self, data: &[u8]) {
-        self.pmi.received.extend_from_slice(data);
+        // What its connecting is answered with is no answer to what it has asked.
+        if !data.starts_with(b"cmd=initack ") {
+            self.pmi.received.extend_from_slice(data);
+        }
     }
 
     /// Whether `signal` ends it.

@@ -14,6 +14,7 @@ macro_rules! log {
     };
 }
 
+mod callers;
 mod compare;
 mod deliveries;
 mod effects;

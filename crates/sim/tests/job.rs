@@ -9,6 +9,24 @@ use wire::{JobFault, Stream};
 const TREES: [&str; 5] = ["flat", "chain", "kary:2", "binomial", "greedy"];
 
 #[test]
+fn tasks_that_connect_to_a_port_exchange_their_cards_whoever_else_connects() {
+    for tree in TREES {
+        for n in 1..=20 {
+            for tasks in [1, 3, 12] {
+                let session = Session::of(n).tree(tree).tasks(tasks).script(Script::mpi());
+                let report = session.with_pmi_port().run();
+                assert_eq!(report.code, Some(0), "{tree} {n}x{tasks}");
+                assert_eq!(report.sent("Enter"), u64::from(2 * n));
+                if tree == "flat" {
+                    // A stranger for each task, and the user is told of eight on each node.
+                    assert_eq!(report.sent("Warning"), u64::from(n * tasks.min(8)));
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn an_mpi_job_exchanges_its_cards_across_agents() {
     for tree in TREES {
         for (n, tasks) in [(1, 1), (1, 8), (2, 1), (7, 3), (30, 2)] {

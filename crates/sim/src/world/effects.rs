@@ -39,9 +39,8 @@ impl World<'_> {
             Effect::WriteTask { job: _, rank, data } => self.write_task(id, rank, &data),
             Effect::CloseTaskInput { job: _, rank } => self.close_task_input(id, rank),
             Effect::PmiSend { job: _, rank, data } => self.pmi_send(id, rank, &data),
-            Effect::AdmitCaller { .. } | Effect::DropCaller(_) => {
-                self.checker.violate("nobody has connected to a port".to_owned());
-            }
+            Effect::AdmitCaller { caller, job: _, rank } => self.admit(caller, rank),
+            Effect::DropCaller(caller) => self.turn_away(caller),
             Effect::WriteOutput { rank, stream, data } => self.write_output(rank, stream, &data),
             Effect::WriteFile { rank, stream, data } => self.write_file(id, rank, stream, &data),
             Effect::ReadInput(bytes) => self.want_input(bytes),
@@ -60,7 +59,10 @@ impl World<'_> {
         let errno = self.session.missing_programs.get(&agent);
         let words = "/bin/scripted".into();
         let fault = errno.map(|&errno| JobFault::Program { agent, app: apps[0], errno, words });
-        self.tell_soon(id, Input::Prepared { job, fault, pmi_port: None, open_mpi: vec![] });
+        self.tell_soon(
+            id,
+            Input::Prepared { job, fault, pmi_port: self.pmi_port(), open_mpi: vec![] },
+        );
     }
 
     fn spawn(&mut self, id: ProcessId, spawn: &Spawn) {

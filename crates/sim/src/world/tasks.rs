@@ -49,7 +49,7 @@ impl World<'_> {
         match act {
             Act::Wake(time) => self.after(time, Happening::TaskStep(id, rank)),
             Act::Wrote(stream) => self.read_task_soon(id, rank, stream),
-            Act::Pmi(data) => self.tell_soon(id, Input::TaskPmi { job: JOB, rank, data }),
+            Act::Pmi(data) => self.on_pmi(id, rank, data),
             Act::EnteredFence(fence) => self.checker.on_fence_entered(fence),
             Act::LeftFence(fence) => self.checker.on_fence_left(fence),
             Act::EnteredMeeting(meeting) => self.checker.on_meeting_entered(meeting, rank),
@@ -99,7 +99,8 @@ impl World<'_> {
         let breaks =
             input.exists && !input.is_broken && !(input.ends && input.taken == input.given);
         input.is_broken |= breaks;
-        let closes = !std::mem::replace(&mut task.pmi.is_over, true);
+        let was_open = task.pmi.is_connected || !self.session.pmi_port;
+        let closes = !std::mem::replace(&mut task.pmi.is_over, true) && was_open;
         if closes {
             self.tell_soon(id, Input::TaskPmiClosed { job: JOB, rank });
         }

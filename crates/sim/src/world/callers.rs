@@ -1,0 +1,66 @@
+//! Tasks that connect to `PMI_PORT`, each behind a stranger who says something else.
+
+use bytes::Bytes;
+use engine::{CallerId, Input, PmiPort};
+use model::{JobId, Rank};
+
+use super::World;
+use crate::process::ProcessId;
+use crate::session::Session;
+
+/// Who runs the tasks, and connects.
+const UID: u32 = 1000;
+
+impl Session {
+    /// Has tasks connect to a port of their agent instead of inheriting their PMI connection.
+    #[must_use]
+    pub fn with_pmi_port(mut self) -> Session {
+        self.pmi_port = true;
+        self
+    }
+}
+
+impl World<'_> {
+    /// The port of an agent, if its tasks need one.
+    pub(super) fn pmi_port(&self) -> Option<PmiPort> {
+        self.session.pmi_port.then_some(PmiPort { port: 4000, uid: UID })
+    }
+
+    /// Takes what a task sends; the first time, it connects.
+    pub(super) fn on_pmi(&mut self, id: ProcessId, rank: Rank, data: Bytes) {
+        let Some(task) = self.processes[id.0].tasks.get_mut(&rank) else { return };
+        if !self.session.pmi_port || std::mem::replace(&mut task.pmi.is_connected, true) {
+            return self.tell_soon(id, Input::TaskPmi { job: JobId(0), rank, data });
+        }
+        let call = format!("cmd=initack pmiid={rank}\n");
+        self.connect_as(id, stranger_before(rank), b"cmd=initack\n");
+        self.connect_as(id, caller_of(rank), &[call.as_bytes(), &data].concat());
+    }
+
+    fn connect_as(&mut self, id: ProcessId, caller: CallerId, words: &[u8]) {
+        self.tell_soon(id, Input::Caller { caller, uid: Some(UID) });
+        self.tell_soon(id, Input::CallerData(caller, Bytes::copy_from_slice(words)));
+    }
+
+    /// An engine takes a connection for a task's.
+    pub(super) fn admit(&mut self, caller: CallerId, rank: Rank) {
+        if caller != caller_of(rank) {
+            self.checker.violate(format!("{caller:?} was taken for task {rank}"));
+        }
+    }
+
+    /// An engine turns somebody away.
+    pub(super) fn turn_away(&mut self, caller: CallerId) {
+        if caller.0.is_multiple_of(2) {
+            self.checker.violate(format!("{caller:?}, a task, was turned away"));
+        }
+    }
+}
+
+fn stranger_before(rank: Rank) -> CallerId {
+    CallerId(2 * u64::from(rank.0) + 1)
+}
+
+fn caller_of(rank: Rank) -> CallerId {
+    CallerId(2 * u64::from(rank.0) + 2)
+}
