@@ -8,6 +8,7 @@ use std::time::Duration;
 use testbed::RUN_DIR;
 
 use crate::World;
+use crate::shells::every_shell;
 use crate::support::convoke::{Convoke, convoke_path};
 use crate::support::watch::wait_until;
 
@@ -61,6 +62,17 @@ fn hosts_that_lack_the_program_are_sent_it_once_and_keep_it() {
     for host in hosts {
         assert_eq!(cached(&world, host).lines().count(), 1);
     }
+}
+
+#[test]
+fn a_host_with_any_login_shell_is_sent_the_program() {
+    let world = every_shell();
+    world.bed.hosts().iter().for_each(|host| give_disk(&world, host, "mode=755"));
+    let hosts = world.bed.host_list();
+    let ended = world.end(without_program(&world, "shells", &hosts).arg("hostname")).with_status(0);
+    assert_eq!(ended.sorted_lines(), world.bed.hosts());
+    let sent = format!("the program was sent to {} hosts", world.bed.hosts().len());
+    assert!(ended.stderr.contains(&sent), "{}", ended.stderr);
 }
 
 #[test]
@@ -152,6 +164,44 @@ fn a_program_that_a_cache_has_damaged_is_sent_again() {
     world.on("n0", &format!("truncate -s 1000000 {}", cached(&world, "n0")));
     assert!(run().stderr.contains("that lacked it"));
     assert!(!run().stderr.contains("that lacked it"));
+}
+
+/// The program in it is whole each time: it is the directory that is wrong.
+#[test]
+fn a_cache_that_others_could_have_written_is_not_trusted() {
+    let world = World::up(1);
+    give_disk(&world, "n0", "mode=755");
+    world.on("n0", "mount -t tmpfs -o mode=1777 disk /tmp");
+    let run = || world.end(without_program(&world, "cache", "n0").arg("hostname")).with_status(0);
+    run();
+    for (spoil, is_mended) in [
+        ("chmod 777 $d", true),
+        ("chown 47011 $d", false),
+        ("mv $d $d.real; ln -s $d.real $d", false),
+        ("rm $d; echo x >$d", false),
+    ] {
+        world.on("n0", &format!("d={}/convoke; {spoil}; rm -rf /tmp/convoke-*", cache()));
+        assert!(run().stderr.contains("that lacked it"), "{spoil}");
+        assert!(!run().stderr.contains("that lacked it"), "{spoil}");
+        let elsewhere = world.on("n0", "ls -d /tmp/convoke-*/*/convoke || true");
+        assert_eq!(elsewhere.is_empty(), is_mended, "{spoil}: {elsewhere}");
+    }
+}
+
+#[test]
+fn a_program_at_the_path_that_is_another_one_is_told_by_what_it_says() {
+    let world = World::up(1);
+    for (name, script, words) in [
+        ("refuses", "echo unknown command $1 >&2; exit 64", "unknown command __agent"),
+        ("succeeds", "echo fine", "exited with status 0"),
+    ] {
+        let file = world.write(name, &format!("#!/bin/sh\n{script}\n"));
+        world.on("n0", &format!("chmod 755 {}", file.display()));
+        let run = world.convoke(name).words("--hosts n0 --retries 0 --agent-path").arg(file);
+        let ended = world.end(run.arg("hostname")).with_status(252);
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(ended.took < Duration::from_secs(10), "{:?}", ended.took);
+    }
 }
 
 #[test]

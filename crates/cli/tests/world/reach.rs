@@ -128,6 +128,28 @@ fn nodes_behind_a_jump_host_are_reached_over_it() {
 }
 
 #[test]
+fn a_node_behind_two_jump_hosts_is_reached_over_both() {
+    let world = World::up(3);
+    world.bed.jump_over("n0").unwrap();
+    let run = world.convoke("jumps").words("--ssh-arg=-J --ssh-arg=n0,n1 --hosts n2 --stats");
+    let ended = world.end(run.arg("hostname")).with_status(0);
+    assert_eq!(ended.text(), "n2\n");
+    assert!(ended.stderr.contains("1 links over remote shells"), "{}", ended.stderr);
+}
+
+#[test]
+fn the_last_of_two_jump_hosts_that_refuses_is_named() {
+    let world = World::up(3);
+    world.bed.jump_over("n0").unwrap();
+    world.bed.stop_sshd("n1").unwrap();
+    let run =
+        world.convoke("no-jumps").words("--ssh-arg=-J --ssh-arg=n0,n1 --retries 0 --hosts n2");
+    let ended = world.end(run.arg("hostname")).with_status(252);
+    assert!(ended.stderr.contains("Connection refused"), "{}", ended.stderr);
+    assert!(ended.took < FOUND_OUT, "{:?}", ended.took);
+}
+
+#[test]
 fn a_jump_host_that_refuses_is_named() {
     let world = World::up(2);
     world.bed.jump_over("n0").unwrap();

@@ -249,7 +249,7 @@ fn a_startup_file_that_takes_the_agents_first_line_is_told_by_the_agent() {
 }
 
 /// A host for each shell.
-fn every_shell() -> World {
+pub(crate) fn every_shell() -> World {
     let world = World::up(SHELLS.len());
     for (host, shell) in world.bed.hosts().iter().zip(&SHELLS) {
         assert!(Path::new(shell.path).exists(), "no {}: run `cargo xtask setup`", shell.path);
