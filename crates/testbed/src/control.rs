@@ -16,7 +16,7 @@ use crate::{Sshd, Testbed, TestbedError};
 
 /// The requests that [`serve`] understands, for a usage text.
 pub const VERBS: &str = "cut HOST | black-hole HOST | slow HOST MS | kill HOST | power-off HOST | heal HOST | \
-stop-sshd HOST | start-sshd HOST | mute-sshd HOST | hosts | ps | pid HOST | down";
+stop-sshd HOST | start-sshd HOST | mute-sshd HOST | clog-sshd HOST | hosts | ps | pid HOST | down";
 
 /// A listener for the testbed with this name; fails if there is one already.
 pub fn listen(name: &str) -> io::Result<UnixListener> {
@@ -88,6 +88,7 @@ fn perform(testbed: &Testbed, line: &str) -> Result<String, TestbedError> {
         ["stop-sshd", host] => testbed.stop_sshd(host)?,
         ["start-sshd", host] => testbed.start_sshd(host, Sshd::Willing)?,
         ["mute-sshd", host] => testbed.mute_sshd(host)?,
+        ["clog-sshd", host] => testbed.clog_sshd(host)?,
         ["hosts"] => return Ok(testbed.host_list() + "\n"),
         ["ps"] => return process_table(testbed),
         ["pid", host] => return Ok(format!("{}\n", testbed.pid(host)?)),

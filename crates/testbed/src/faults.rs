@@ -15,14 +15,28 @@ use crate::{HEAD, Sshd, Testbed, TestbedError, clock, command, network, ssh};
 /// How long processes that were killed may take to end.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
+/// A host that has room for a call answers it sooner.
+const CALL_LIMIT: Duration = Duration::from_millis(500);
+
+/// More calls than wait in a queue for which room was asked for none.
+const CALLS_MAX: usize = 8;
+
 /// What has been done to hosts, by index, as far as it has to be kept.
 #[derive(Debug, Default)]
 pub(crate) struct Hurt {
-    mute: BTreeMap<usize, TcpListener>,
+    mute: BTreeMap<usize, Mute>,
     delayed: BTreeMap<usize, DelayLine>,
     black_holes: BTreeSet<usize>,
     /// Whose processes are gone, so that their numbers may be somebody else's by now.
     dead: BTreeSet<usize>,
+}
+
+/// What listens in an sshd's place.
+#[derive(Debug)]
+struct Mute {
+    _listener: TcpListener,
+    /// Those who fill its queue.
+    _callers: Vec<TcpStream>,
 }
 
 impl Testbed {
@@ -95,16 +109,43 @@ impl Testbed {
 
     /// Puts a listener in sshd's place that accepts connections and never says a word.
     pub fn mute_sshd(&self, host: &str) -> Result<(), TestbedError> {
-        let index = self.index(host)?;
+        let mute = Mute { _listener: self.listen_as_sshd(host)?, _callers: Vec::new() };
+        self.hurt().mute.insert(self.index(host)?, mute);
+        Ok(())
+    }
+
+    /// Puts a listener in sshd's place that accepts nothing and whose queue is full, as an sshd's is
+    /// that hangs: calls get no answer at all, though the host is there.
+    pub fn clog_sshd(&self, host: &str) -> Result<(), TestbedError> {
+        let doing = || format!("fill the queue of port 22 of {host}");
+        let listener = self.listen_as_sshd(host)?;
+        rustix::net::listen(&listener, 0)
+            .map_err(|e| TestbedError::System { doing: doing(), source: e.into() })?;
+        let address = (self.address(host)?, 22).into();
+        let callers = in_network_namespace(self.pid(HEAD)?, || {
+            let call = |_| TcpStream::connect_timeout(&address, CALL_LIMIT);
+            let calls = (0..CALLS_MAX).map(call);
+            Ok(calls.map_while(Result::ok).collect::<Vec<_>>())
+        })?;
+        if callers.len() == CALLS_MAX {
+            return Err(TestbedError::System {
+                doing: doing(),
+                source: io::ErrorKind::Other.into(),
+            });
+        }
+        self.hurt().mute.insert(self.index(host)?, Mute { _listener: listener, _callers: callers });
+        Ok(())
+    }
+
+    fn listen_as_sshd(&self, host: &str) -> Result<TcpListener, TestbedError> {
+        drop(self.hurt().mute.remove(&self.index(host)?));
         self.stop_sshd(host)?;
-        let listener = in_network_namespace(self.pid(host)?, || {
+        in_network_namespace(self.pid(host)?, || {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, 22)).map_err(|source| TestbedError::System {
                 doing: format!("listen on port 22 of {host}"),
                 source,
             })
-        })?;
-        self.hurt().mute.insert(index, listener);
-        Ok(())
+        })
     }
 
     /// Takes one of the startups that the host's sshd admits, with a connection from the head that

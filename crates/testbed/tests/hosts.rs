@@ -52,6 +52,8 @@ fn sshd_refuses_denies_or_stays_silent_as_asked() {
     assert!(words(&ssh(&bed, "n0")).contains("Permission denied"));
     bed.mute_sshd("n0").unwrap();
     assert!(words(&ssh(&bed, "n0")).contains("timed out"));
+    bed.clog_sshd("n0").unwrap();
+    assert!(words(&ssh(&bed, "n0")).contains("timed out"));
     bed.heal("n0").unwrap();
     assert_eq!(said(&ssh(&bed, "n0")), "n0");
 }

@@ -1,11 +1,12 @@
 /* Passes a token round a ring, meets half of the others and then everybody, and ends as its argument
  * says: nothing, `appnum` (says its MPI_APPNUM), `abort CODE RANK`, `leave RANK` (without finalizing),
- * `crash RANK` or `status CODE`. */
+ * `crash RANK`, `status CODE` or `pause SECONDS` (before everybody meets once more). */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int is(int argc, char **argv, const char *what)
 {
@@ -51,7 +52,10 @@ int main(int argc, char **argv)
         _Exit(0);
     if (is(argc, argv, "crash") && rank == atoi(argv[2]))
         raise(SIGSEGV);
-    if (is(argc, argv, "abort") || is(argc, argv, "leave") || is(argc, argv, "crash"))
+    if (is(argc, argv, "pause"))
+        sleep(atoi(argv[2]));
+    if (is(argc, argv, "abort") || is(argc, argv, "leave") || is(argc, argv, "crash") ||
+        is(argc, argv, "pause"))
         MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     return is(argc, argv, "status") ? atoi(argv[2]) : 0;

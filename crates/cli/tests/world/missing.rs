@@ -70,3 +70,19 @@ fn with_too_few_spares_nothing_runs() {
     assert_eq!(ended.text(), "");
     assert_snapshot!(ended.words());
 }
+
+/// Two of them, so that both are told at once: the sshd of one accepts nobody, the other's has
+/// accepted and says nothing.
+#[test]
+fn a_silent_host_is_named_within_a_short_time_to_join_whether_it_accepts_or_not() {
+    let world = World::up(3);
+    world.bed.clog_sshd("n1").unwrap();
+    world.bed.mute_sshd("n2").unwrap();
+    for seconds in [1, 4, 8] {
+        let run = world.convoke("clogged").arg(format!("--join-timeout={seconds}s"));
+        let ended = world.end(run.words("--hosts n[0-2] hostname")).with_status(252);
+        let words = "2 of 3 nodes: n[1-2]\n  n[1-2]: not up when the time to join was over";
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(ended.took < Duration::from_secs(seconds + 4), "{:?}", ended.took);
+    }
+}

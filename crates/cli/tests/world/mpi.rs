@@ -5,10 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use testbed::RUN_DIR;
 use testkit::fixture;
 
 use crate::World;
-use crate::support::convoke::{Convoke, Ended};
+use crate::support::convoke::{Convoke, Ended, convoke_path};
 use crate::support::ring::{check_ring, program, ring};
 use crate::support::stand::profile_directory;
 
@@ -93,6 +94,23 @@ fn an_mpi_program_behind_another_ssh_connects_to_the_port() {
     let script = "exec ssh $(hostname) env PMI_PORT=$PMI_PORT PMI_ID=$PMI_ID $0";
     let run = on(&world, 2, "port-ssh").words("--pmi-port sh -c").arg(script);
     runs(&world, 2, run.arg(ring(5)));
+}
+
+/// The front end has two children, so three of its heartbeats take 12 s. SIGTSTP is a shell's ^Z.
+#[test]
+fn a_job_whose_process_group_is_stopped_for_longer_than_heartbeats_take_goes_on_and_ends() {
+    let world = World::up(2);
+    let states = "ssh $host ps -C ring-5 -o s=";
+    let script = format!(
+        "set -m; \"$@\" >{RUN_DIR}/out & \
+         until test \"$(grep -c sum {RUN_DIR}/out)\" = 4; do sleep 0.1; done; \
+         kill -TSTP -- -$!; sleep 14; for host in n0 n1; do {states}; done >&2; \
+         kill -CONT -- -$!; wait -f $!; status=$?; cat {RUN_DIR}/out; exit $status"
+    );
+    let shell = world.program("stopped", "bash").args(["-c", &script, "bash"]).arg(convoke_path());
+    let run = shell.words("run --hosts n[0-1]:2 --tree flat").arg(ring(5)).words("pause 4");
+    let ended = runs(&world, 2, run);
+    assert_eq!(ended.stderr.matches("T\n").count(), 4, "{}", ended.stderr);
 }
 
 #[test]
