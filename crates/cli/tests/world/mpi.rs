@@ -105,7 +105,7 @@ fn a_job_whose_process_group_is_stopped_for_longer_than_heartbeats_take_goes_on_
         "set -m; \"$@\" >{RUN_DIR}/out & \
          until test \"$(grep -c sum {RUN_DIR}/out)\" = 4; do sleep 0.1; done; \
          kill -TSTP -- -$!; sleep 14; for host in n0 n1; do {states}; done >&2; \
-         kill -CONT -- -$!; wait -f $!; status=$?; cat {RUN_DIR}/out; exit $status"
+         kill -CONT -- -$!; while kill -0 $!; do sleep 0.1; done; wait $!; status=$?; cat {RUN_DIR}/out; exit $status"
     );
     let shell = world.program("stopped", "bash").args(["-c", &script, "bash"]).arg(convoke_path());
     let run = shell.words("run --hosts n[0-1]:2 --tree flat").arg(ring(5)).words("pause 4");
