@@ -1,13 +1,13 @@
 //! The description of a session to simulate.
 
+mod output;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{HOST_SILENT_MAX, HeadConfig};
-use model::{
-    AgentId, FilePattern, IdSet, JobId, Muster, Rank, Request, Signal, Slots, TaskMap, Tree,
-};
+use model::{AgentId, IdSet, JobId, Muster, Rank, Request, Signal, Slots, TaskMap, Tree};
 use wire::{App, IoSpec, JobSpec, OutputSpec, SessionSpec, Stdin};
 
 use crate::calibration::Calibration;
@@ -309,22 +309,6 @@ impl Session {
         Session { records: true, ..self }
     }
 
-    /// Both outputs go to files of their own, on the tasks' nodes (`local`) or at the head, and to the user,
-    /// too (`tee`).
-    #[must_use]
-    pub fn files(self, local: bool, tee: bool) -> Session {
-        let file = |name: &str| Some(FilePattern::new(name).expect("a pattern"));
-        let (stdout, stderr) = (file("/out/%r.out"), file("/out/%r.err"));
-        Session { output: OutputSpec { stdout, stderr, local, tee, merged: false }, ..self }
-    }
-
-    /// The disk of this agent (0: the head) takes so many bytes of output.
-    #[must_use]
-    pub fn disk(mut self, agent: AgentId, bytes: u64) -> Session {
-        self.disks.insert(agent, bytes);
-        self
-    }
-
     /// Tasks that fail do not end the others.
     #[must_use]
     pub fn on_failure_continue(self) -> Session {
@@ -595,7 +579,6 @@ impl Session {
         self.task_map().len()
     }
 
-    /// What every task does that has no script of its own.
     /// The number of this task's program.
     pub(crate) fn program_of(&self, rank: Rank) -> u32 {
         u32::try_from(self.programs_from.iter().filter(|&&first| first <= rank).count())
@@ -614,6 +597,7 @@ impl Session {
         programs.into_iter().collect()
     }
 
+    /// What every task does that has no script of its own.
     pub(crate) fn script_of_all(&self) -> &Script {
         &self.script
     }

@@ -161,6 +161,18 @@ impl Task {
         }
     }
 
+    /// Its standard error is its standard output.
+    pub(crate) fn merge_outputs(&mut self) {
+        let mut script = self.script.to_vec();
+        for step in &mut script {
+            if let Step::Output(stream, _) = step {
+                *stream = Stream::Stdout;
+            }
+        }
+        self.script = script.into();
+        self.pipes[stream_index(Stream::Stderr)].is_over = true;
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         self.ended.is_none()
     }

@@ -86,6 +86,22 @@ fn all_output_arrives_in_order_and_whole() {
     }
 }
 
+/// Nobody waits for the end of a stream that is not there, and what a task said last is of both.
+#[test]
+fn merged_outputs_arrive_as_one_stream_in_order_and_whole() {
+    for tree in TREES {
+        let script = Script::new().output(100_000).then(Step::Output(Stream::Stderr, 3_000));
+        let fails = Script::new().then(Step::Output(Stream::Stderr, 77)).exit(1);
+        let session = Session::of(12).tree(tree).tasks(2).script(script.output(77)).merged();
+        let report = session.on_failure_continue().records().task(Rank(3), fails).run();
+        assert_eq!(report.output_bytes, 23 * 103_077 + 77);
+        assert_eq!(report.code, Some(1));
+        let mut records = report.outcome.records.iter();
+        let failed = records.find(|record| record.rank == Rank(3)).unwrap();
+        assert_eq!(failed.last_words.len(), 77);
+    }
+}
+
 #[test]
 fn a_slow_reader_keeps_no_more_on_its_way_than_the_windows_allow() {
     let script = Script::new().output(4_000_000);

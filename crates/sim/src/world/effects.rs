@@ -79,7 +79,10 @@ impl World<'_> {
         let own = self.session.own_script(rank).map(Script::steps);
         let script = own.unwrap_or_else(|| self.script.clone());
         let kvsname = self.kvsname.clone();
-        let task = Task::new(rank, self.map.len(), app, kvsname, script, spawn.stdin);
+        let mut task = Task::new(rank, self.map.len(), app, kvsname, script, spawn.stdin);
+        if spawn.job.io.output.merged {
+            task.merge_outputs();
+        }
         self.processes[id.0].tasks.insert(rank, Box::new(task));
         let agent = self.processes[id.0].agent;
         self.checker.refer(|reference| reference.launch(agent, rank));
