@@ -18,7 +18,7 @@ use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Output, Stream};
 use crate::child::Child;
 use crate::engine::{Engine, Phase};
 use crate::head::stops;
-use crate::{Effect, PmiPort, Spawn};
+use crate::{Effect, Spawn};
 
 mod callers;
 mod exchange;
@@ -45,7 +45,8 @@ pub(crate) struct Job {
     spawning: usize,
     launched: bool,
     pmi: pmi::Server,
-    callers: Callers,
+    /// Where tasks connect to a port: boxed, since few do.
+    callers: Option<Box<Callers>>,
     fence: Fence,
     exchange: Exchange,
     groups: Groups,
@@ -136,7 +137,7 @@ impl Job {
             spawning: 0,
             launched: false,
             pmi: pmi::Server::new(info),
-            callers: Callers::default(),
+            callers: None,
             fence: Fence::new(!ranks.is_empty(), children.iter().copied()),
             exchange: Exchange::None,
             groups: Groups::default(),
@@ -169,13 +170,6 @@ impl Job {
         self.is_failing |= is_of_task && stops(fault, self.spec.stop_on_failure);
     }
 
-    /// Takes note of where its tasks here connect to, if they are to.
-    pub(crate) fn open_port(&mut self, port: Option<PmiPort>) {
-        if let Some(port) = port {
-            self.callers.open(port);
-        }
-    }
-
     pub(crate) fn has_tasks(&self) -> bool {
         !self.tasks.is_empty()
     }
@@ -201,7 +195,7 @@ impl Job {
         let kill_at = self.stopping.as_ref().and_then(|stopping| stopping.kill_at);
         // While nothing is read, a stream's silence is ours, not its task's.
         let flush_at = self.flush_at.filter(|_| self.reading);
-        let due = [self.exchange.due_at(), self.groups.due_at(), self.callers.due_at()];
+        let due = [self.exchange.due_at(), self.groups.due_at(), self.call_due_at()];
         [flush_at, self.check_at, kill_at].into_iter().chain(due).flatten().min()
     }
 
@@ -273,7 +267,7 @@ impl Engine {
         if let Some(map) = map {
             let spec = Arc::new(JobSpec { map, ..(*job.spec).clone() });
             let children = self.children.values().filter(|child| !child.is_gone());
-            let callers = core::mem::take(&mut job.callers);
+            let callers = job.callers.take();
             *job = Job::new(spec, self.id.node(), children.map(|child| child.agent));
             job.callers = callers;
         }
@@ -385,7 +379,7 @@ impl Engine {
         if job.launched && job.has_tasks() && job.tasks_have_ended() && job.sweep == Sweep::NotAsked
         {
             job.sweep = Sweep::Asked;
-            job.callers = Callers::default();
+            job.callers = None;
             job.fence.on_local_end();
             let id = job.id();
             self.effects.push_back(Effect::Sweep(id));
@@ -519,7 +513,7 @@ impl Engine {
 fn task_env(job: &Job, rank: Rank) -> Vec<Bytes> {
     let local_rank = job.tasks.range(..rank).count();
     let env = pmi::TaskEnv {
-        transport: job.callers.transport(),
+        transport: job.transport(),
         rank,
         size: job.spec.map.len(),
         local_rank: u32::try_from(local_rank).unwrap_or(u32::MAX),

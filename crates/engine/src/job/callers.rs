@@ -4,6 +4,7 @@
 //! Everybody on the node can connect, so whoever is not of the tasks' user, or is not a task's only program, is turned
 //! away with a word to the user, and the job goes on.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -28,10 +29,10 @@ const WARNINGS_MAX: u32 = 8;
 /// The user who may do everything anyway, and whose programs `sudo` makes of tasks.
 const ROOT: u32 = 0;
 
-/// Who has connected and has not said its rank.
-#[derive(Debug, Default)]
+/// The port, and who has connected and has not said its rank.
+#[derive(Debug)]
 pub(super) struct Callers {
-    port: Option<PmiPort>,
+    port: PmiPort,
     /// In order of time, as their numbers are.
     waiting: BTreeMap<CallerId, Waiting>,
     warnings: u32,
@@ -44,24 +45,19 @@ struct Waiting {
 }
 
 impl Callers {
-    /// Lets them connect there.
-    pub(super) fn open(&mut self, port: PmiPort) {
-        self.port = Some(port);
-    }
-
-    /// How a task finds its connection.
-    pub(super) fn transport(&self) -> pmi::Transport {
-        let inherited = pmi::Transport::Descriptor(crate::PMI_FD);
-        self.port.map_or(inherited, |port| pmi::Transport::Port(port.port))
+    /// Nobody has connected there yet.
+    fn at(port: PmiPort) -> Callers {
+        Callers { port, waiting: BTreeMap::new(), warnings: 0 }
     }
 
     /// When the first has taken too long.
-    pub(super) fn due_at(&self) -> Option<Time> {
+    fn due_at(&self) -> Option<Time> {
         self.waiting.first_key_value().map(|(_, waiting)| waiting.until)
     }
 
     /// Why a process of this user may not even say its rank.
-    fn objection(&self, own: u32, uid: Option<u32>) -> Option<String> {
+    fn objection(&self, uid: Option<u32>) -> Option<String> {
+        let own = self.port.uid;
         match uid {
             None => Some("nothing tells whose process it is".to_string()),
             Some(uid) if uid != own && uid != ROOT => {
@@ -76,6 +72,22 @@ impl Callers {
 }
 
 impl Job {
+    /// Takes note of where its tasks here connect to, if they are to.
+    pub(crate) fn open_port(&mut self, port: Option<PmiPort>) {
+        self.callers = port.map(|port| Box::new(Callers::at(port)));
+    }
+
+    /// How a task finds its connection.
+    pub(super) fn transport(&self) -> pmi::Transport {
+        let inherited = pmi::Transport::Descriptor(crate::PMI_FD);
+        self.callers.as_ref().map_or(inherited, |callers| pmi::Transport::Port(callers.port.port))
+    }
+
+    /// When the first caller has taken too long.
+    pub(super) fn call_due_at(&self) -> Option<Time> {
+        self.callers.as_ref().and_then(|callers| callers.due_at())
+    }
+
     /// Why a connection cannot be that of the task of this rank.
     fn objection(&self, rank: Rank) -> Option<&'static str> {
         let Some(task) = self.tasks.get(&rank) else { return Some("does not run on this node") };
@@ -97,21 +109,22 @@ impl Engine {
     pub(crate) fn on_caller(&mut self, caller: CallerId, uid: Option<u32>) {
         let now = self.now;
         let Some(job) = &mut self.job else { return };
-        let Some(port) = job.callers.port.filter(|_| job.sweep == Sweep::NotAsked) else {
+        let Some(callers) = job.callers.as_mut().filter(|_| job.sweep == Sweep::NotAsked) else {
             return self.effects.push_back(Effect::DropCaller(caller));
         };
-        match job.callers.objection(port.uid, uid) {
+        match callers.objection(uid) {
             Some(words) => self.refuse(caller, words),
             None => {
                 let waiting = Waiting { until: now + CALL_MAX, call: pmi::Call::default() };
-                job.callers.waiting.insert(caller, waiting);
+                callers.waiting.insert(caller, waiting);
             }
         }
     }
 
     pub(crate) fn on_caller_data(&mut self, caller: CallerId, data: &[u8]) {
-        let Some(job) = &mut self.job else { return };
-        let Some(waiting) = job.callers.waiting.get_mut(&caller) else { return };
+        let Some(waiting) = self.callers().and_then(|it| it.waiting.get_mut(&caller)) else {
+            return;
+        };
         match waiting.call.feed(data) {
             Ok(None) => {}
             Ok(Some((rank, rest))) => self.on_call(caller, rank, &rest),
@@ -121,9 +134,7 @@ impl Engine {
 
     /// Who hangs up without a word is nobody's concern.
     pub(crate) fn on_caller_gone(&mut self, caller: CallerId) {
-        if let Some(job) = &mut self.job {
-            job.callers.waiting.remove(&caller);
-        }
+        self.forget_caller(caller);
     }
 
     fn on_call(&mut self, caller: CallerId, rank: Rank, rest: &[u8]) {
@@ -133,20 +144,23 @@ impl Engine {
                 .refuse(caller, format!("it says that it is task {rank}, which {objection}"));
         }
         let id = job.id();
-        job.callers.waiting.remove(&caller);
         if let Some(task) = job.tasks.get_mut(&rank) {
             task.is_connected = true;
         }
+        self.forget_caller(caller);
         self.effects.push_back(Effect::AdmitCaller { caller, job: id, rank });
-        job.pmi.on_call(rank, rest);
+        if let Some(job) = &mut self.job {
+            job.pmi.on_call(rank, rest);
+        }
         self.drain_pmi();
     }
 
     /// Turns away who has said nothing for too long.
     pub(super) fn check_callers(&mut self) {
-        while let Some(job) = &self.job
-            && let Some((&caller, waiting)) = job.callers.waiting.first_key_value()
-            && waiting.until <= self.now
+        let now = self.now;
+        while let Some(callers) = self.callers()
+            && let Some((&caller, waiting)) = callers.waiting.first_key_value()
+            && waiting.until <= now
         {
             let seconds = CALL_MAX.as_secs();
             self.refuse(caller, format!("it has not said its rank within {seconds} s"));
@@ -155,13 +169,24 @@ impl Engine {
 
     fn refuse(&mut self, caller: CallerId, words: String) {
         self.effects.push_back(Effect::DropCaller(caller));
+        self.forget_caller(caller);
+        let agent = self.id;
         let Some(job) = &mut self.job else { return };
-        job.callers.waiting.remove(&caller);
-        if job.callers.warnings < WARNINGS_MAX {
-            job.callers.warnings += 1;
-            let id = job.id();
-            self.warn(id, JobWarning::RefusedCall { agent: self.id, words });
+        let id = job.id();
+        if let Some(callers) = job.callers.as_mut().filter(|it| it.warnings < WARNINGS_MAX) {
+            callers.warnings += 1;
+            self.warn(id, JobWarning::RefusedCall { agent, words });
         }
+    }
+
+    fn forget_caller(&mut self, caller: CallerId) {
+        if let Some(callers) = self.callers() {
+            callers.waiting.remove(&caller);
+        }
+    }
+
+    fn callers(&mut self) -> Option<&mut Callers> {
+        self.job.as_mut()?.callers.as_deref_mut()
     }
 
     /// Tells the user of something, on its way up or of this node.
