@@ -20,10 +20,6 @@ pub struct JobInfo {
     pub process_mapping: Option<String>,
     /// The tasks on this node, in any order.
     pub tasks: Vec<LocalTask>,
-    /// Keys are shorter than this.
-    pub keylen_max: usize,
-    /// Values are shorter than this.
-    pub vallen_max: usize,
 }
 
 /// One task on this node.
@@ -38,21 +34,13 @@ pub struct LocalTask {
 impl JobInfo {
     /// The longest name of a key-value space, with its final NUL, that clients make room for.
     pub const KVSNAME_MAX: usize = 256;
-    /// What every known server announces; MPICH uses keys of up to 40 bytes.
+    /// Keys are shorter than this. What every known server announces; MPICH uses keys of up to 40 bytes.
     pub const KEYLEN_MAX: usize = 64;
-    /// The most that clients with a line buffer of 1,024 bytes may be told (§5).
+    /// Values are shorter than this. The most that clients with a line buffer of 1,024 bytes may be told (§5).
     pub const VALLEN_MAX: usize = 1024;
 
-    /// A job with the usual limits, no mapping and no universe size.
+    /// A job with no mapping and no universe size.
     pub fn new(kvsname: String, size: u32, tasks: Vec<LocalTask>) -> JobInfo {
-        JobInfo {
-            kvsname,
-            size,
-            universe_size: None,
-            process_mapping: None,
-            tasks,
-            keylen_max: Self::KEYLEN_MAX,
-            vallen_max: Self::VALLEN_MAX,
-        }
+        JobInfo { kvsname, size, universe_size: None, process_mapping: None, tasks }
     }
 }

@@ -126,16 +126,20 @@ const REPLIES_BYTES: usize = 4096;
 
 impl Server {
     /// A server for the tasks in `info`, none of which has said anything.
-    pub fn new(info: JobInfo) -> Server {
+    pub fn new(mut info: JobInfo) -> Server {
         assert!(
             info.kvsname.len() < JobInfo::KVSNAME_MAX,
             "name of the key-value space is too long"
         );
-        let mut clients: Vec<Client> =
-            info.tasks.iter().map(|task| Client::new(task.rank, task.appnum)).collect();
+        let mut clients: Vec<Client> = mem::take(&mut info.tasks)
+            .iter()
+            .map(|task| Client::new(task.rank, task.appnum))
+            .collect();
         clients.sort_unstable_by_key(|client| client.rank);
+        let spaces = Spaces::new(&info);
+        info.process_mapping = None; // it is in there
         Server {
-            spaces: Spaces::new(&info),
+            spaces,
             barrier_waits_for: clients.len(),
             clients,
             barrier: Barrier::Gathering,
@@ -305,8 +309,8 @@ impl Server {
             format_args!(
                 "cmd=maxes kvsname_max={} keylen_max={} vallen_max={} rc=0",
                 JobInfo::KVSNAME_MAX,
-                self.info.keylen_max,
-                self.info.vallen_max
+                JobInfo::KEYLEN_MAX,
+                JobInfo::VALLEN_MAX
             ),
         );
     }
@@ -328,7 +332,7 @@ impl Server {
 
     fn on_get(&mut self, kvsname: &[u8], key: &[u8]) {
         let value = self.spaces.get(kvsname).and_then(|space| space.get(key));
-        let quoted = key.get(..self.info.keylen_max).unwrap_or(key);
+        let quoted = key.get(..JobInfo::KEYLEN_MAX).unwrap_or(key);
         reply::get_result(&mut self.replies, quoted, value);
     }
 

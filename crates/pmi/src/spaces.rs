@@ -17,8 +17,6 @@ pub(crate) struct Spaces {
     own: Kvs,
     created: BTreeMap<Bytes, Kvs>,
     created_count: u64,
-    keylen_max: usize,
-    vallen_max: usize,
 }
 
 impl Spaces {
@@ -26,18 +24,11 @@ impl Spaces {
     pub(crate) fn new(info: &JobInfo) -> Spaces {
         let mut own = Kvs::default();
         if let Some(mapping) = &info.process_mapping
-            && mapping.len() < info.vallen_max
+            && mapping.len() < JobInfo::VALLEN_MAX
         {
             own.set(b"PMI_process_mapping", mapping.as_bytes());
         }
-        Spaces {
-            own_name: info.kvsname.clone(),
-            own,
-            created: BTreeMap::new(),
-            created_count: 0,
-            keylen_max: info.keylen_max,
-            vallen_max: info.vallen_max,
-        }
+        Spaces { own_name: info.kvsname.clone(), own, created: BTreeMap::new(), created_count: 0 }
     }
 
     /// The space called `name`.
@@ -62,13 +53,13 @@ impl Spaces {
         if key.is_empty() {
             return Err(PutError::KeyEmpty);
         }
-        if key.len() >= self.keylen_max {
+        if key.len() >= JobInfo::KEYLEN_MAX {
             return Err(PutError::KeyTooLong);
         }
         if key.starts_with(b"PMI_") {
             return Err(PutError::KeyReserved);
         }
-        if value.len() >= self.vallen_max {
+        if value.len() >= JobInfo::VALLEN_MAX {
             return Err(PutError::ValueTooLong);
         }
         Ok(())
