@@ -385,6 +385,10 @@ impl<'a> Driver<'a> {
                 self.links.send(&mut self.reactor, &links, &message);
             }
             Effect::SetLinkTimeout(link, timeout_ms) => self.links.set_timeout(link, timeout_ms),
+            Effect::Listen => self.links.report_addresses(&mut self.reactor),
+            Effect::Connect { peer, contact } => {
+                self.links.seek(now, &mut self.reactor, peer, contact.into());
+            }
             Effect::Close(link) => self.links.close(link),
             Effect::Prepare { job, host, apps } => self.prepare(&job, host, &apps),
             Effect::Spawn(spawn) => self.tasks.spawn(&mut self.reactor, &spawn),

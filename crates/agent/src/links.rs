@@ -36,7 +36,7 @@ pub(crate) struct Links {
     dirty: Vec<LinkId>,
     /// When each accepted connection that has proven nothing is given up; in order of time.
     unproven: Vec<(Time, LinkId)>,
-    /// The search for the parent, until it is found.
+    /// The search for the parent, until it is found; later that for the one in the routing tree.
     approach: Option<Approach>,
     /// The streams of the shell that started us: the boot channel, whose end is the shell's. `None`
     /// where there are none, and once they are the link.
@@ -86,6 +86,25 @@ impl Links {
     ) {
         (self.approach, self.boot) = (Some(approach), boot);
         self.continue_approach(now, reactor);
+    }
+
+    /// Looks for the parent in the routing tree. The other is found by then.
+    pub(crate) fn seek(
+        &mut self,
+        now: Time,
+        reactor: &mut Reactor,
+        parent: AgentId,
+        addresses: Vec<SocketAddr>,
+    ) {
+        self.approach = Some(Approach::of_routing_parent(now, parent, addresses));
+        self.continue_approach(now, reactor);
+    }
+
+    /// Listens, and reports where.
+    pub(crate) fn report_addresses(&mut self, reactor: &mut Reactor) {
+        // Without an address nobody calls, and what was to come by a link takes the spawn tree.
+        let addresses = self.addresses(reactor).unwrap_or_default();
+        reactor.report(Input::Listening(addresses.into()));
     }
 
     /// Takes a shell's streams as a link that a child of ours wants. Should that fail, the start
@@ -302,8 +321,8 @@ impl Links {
                 Err(error) => approach.on_not_begun(way, &error),
             }
         }
-        if let Some(words) = self.approach.take_if(|it| it.has_failed()).map(Approach::into_words) {
-            reactor.report(Input::ConnectFailed(words));
+        if let Some(failed) = self.approach.take_if(|it| it.has_failed()) {
+            reactor.report(failed.into_failure());
         }
     }
 

@@ -13,7 +13,7 @@ use std::fmt::{self, Display};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use engine::LinkId;
+use engine::{Input, LinkId};
 use model::{AgentId, Time};
 
 /// From one address to the next. A round trip on a local network takes far less; one between
@@ -34,6 +34,8 @@ const PROOF_PART: u32 = 3;
 pub(crate) struct Approach {
     parent: AgentId,
     attempt: u32,
+    /// The parent is that of the routing tree.
+    is_routing: bool,
     left: VecDeque<SocketAddr>,
     next_at: Time,
     under_way: Vec<(LinkId, Way)>,
@@ -79,12 +81,23 @@ impl Approach {
         Approach {
             parent,
             attempt,
+            is_routing: false,
             left: addresses.into(),
             next_at: now,
             under_way: Vec::new(),
             shell_at: has_shell.then_some(shell_at),
             failures: Vec::new(),
         }
+    }
+
+    /// A search for the parent in the routing tree, to which no shell leads.
+    pub(crate) fn of_routing_parent(
+        now: Time,
+        parent: AgentId,
+        addresses: Vec<SocketAddr>,
+    ) -> Approach {
+        let approach = Approach::new(now, (parent, 0), addresses, false, Duration::ZERO);
+        Approach { is_routing: true, ..approach }
     }
 
     /// Who is looked for.
@@ -165,8 +178,17 @@ impl Approach {
         self.shell_at.is_none() && self.has_no_address()
     }
 
+    /// What to tell the engine, once it has failed.
+    pub(crate) fn into_failure(self) -> Input {
+        if self.is_routing {
+            Input::NotConnected(self.parent)
+        } else {
+            Input::ConnectFailed(self.into_words())
+        }
+    }
+
     /// What went wrong, way by way.
-    pub(crate) fn into_words(self) -> String {
+    fn into_words(self) -> String {
         match self.failures.as_slice() {
             [] => "the parent has no address".to_owned(),
             failures => failures.join("; "),

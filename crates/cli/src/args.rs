@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use model::{HOSTS_MAX, Order, Rank, Tree};
+use model::{HOSTS_MAX, Order, Rank, Route, RouteError, Tree};
 use wire::Stdin;
 
 use crate::signal_list::{self, SignalList};
@@ -105,6 +105,10 @@ pub(crate) struct SimArgs {
     /// Who starts whom, as for `convoke run`
     #[arg(long, value_name = "TREE", default_value = "adaptive")]
     pub(crate) tree: Tree,
+
+    /// Which way a job's messages go, as for `convoke run`
+    #[arg(long, value_name = "ROUTE", default_value = "same")]
+    pub(crate) route: RouteName,
 
     /// Starts that one agent has in flight
     #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..))]
@@ -301,6 +305,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TREE", help_heading = "Agents")]
     pub(crate) tree: Option<Tree>,
 
+    /// Which way a job's messages go: same (as the agents came up), kary:K, binomial or direct
+    #[arg(long, value_name = "ROUTE", default_value = "same", help_heading = "Agents")]
+    pub(crate) route: RouteName,
+
     /// Starts that one agent has in flight
     #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]
     pub(crate) window: u32,
@@ -391,6 +399,18 @@ impl MapBy {
             MapBy::Slot => Order::Slots,
             MapBy::Node => Order::Nodes,
         }
+    }
+}
+
+/// The routing tree, if it is not the spawn tree.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct RouteName(pub(crate) Option<Route>);
+
+impl std::str::FromStr for RouteName {
+    type Err = RouteError;
+
+    fn from_str(text: &str) -> Result<RouteName, RouteError> {
+        Route::parse_or_same(text).map(RouteName)
     }
 }
 

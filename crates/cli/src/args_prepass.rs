@@ -21,6 +21,7 @@ const WITH_VALUE: &[&str] = &[
     "--env",
     "--wdir",
     "--tree",
+    "--route",
     "--launcher",
     "--shell",
     "--ssh-arg",

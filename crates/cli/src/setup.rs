@@ -286,6 +286,8 @@ fn session(args: &RunArgs, names: &[String]) -> Result<SessionSpec, SetupError> 
         heartbeat_ms: HEARTBEAT_MS,
         link_timeout_ms: LINK_TIMEOUT_MS,
         marks: args.timeline.is_some(),
+        route: args.route.0,
+        pushes_contacts: n <= engine::CONTACTS_PUSHED_MAX,
     })
 }
 

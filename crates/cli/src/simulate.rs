@@ -101,6 +101,8 @@ fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
     let session = session.seed(args.seed).spec(|spec| {
         (spec.window, spec.batch) = (args.window, args.batch);
         spec.marks = timeline.is_some();
+        spec.route = args.route.0;
+        spec.pushes_contacts = u64::from(args.nodes) <= engine::CONTACTS_PUSHED_MAX;
     });
     let report = match session.try_run() {
         Ok(report) => report,

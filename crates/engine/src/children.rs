@@ -134,8 +134,7 @@ impl Engine {
 
     /// Handles a child's first words.
     pub(crate) fn on_hello(&mut self, link: LinkId, agent: AgentId, hello: Hello) {
-        let count = u32::try_from(self.children_expected()).unwrap_or(u32::MAX).max(1);
-        let window = (OUTPUT_BYTES / count).clamp(OUTPUT_BYTES_MIN, OUTPUT_BYTES_MAX);
+        let window = output_window(self.children_expected());
         let ending = self.ending.is_some();
         let Some(child) = self.children.get_mut(&agent) else { return };
         let expected = matches!(child.state, ChildState::Starting { .. })
@@ -169,7 +168,9 @@ impl Engine {
         self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
         self.send(vec![link], Message::Welcome(welcome.into()));
         self.mark(agent, MarkKind::Welcomed);
-        self.send(vec![link], Message::OutputCredit(window));
+        if self.routing.is_none() {
+            self.send(vec![link], Message::OutputCredit(window));
+        }
         if let Some(job) = &self.job {
             let spec = Arc::clone(&job.spec);
             self.send(vec![link], Message::Job((*spec).clone().into()));
@@ -425,6 +426,9 @@ impl Engine {
         // While the session ends, to be gone is what was asked for.
         if self.ending.is_none() {
             self.on_loss(AgentLoss { agent, agents, cause, words });
+        } else if self.place.is_some() {
+            // It would have told itself.
+            self.stats.unfinished = self.stats.unfinished.union(&agents);
         } else if self.job.as_ref().is_some_and(|job| job.waits_for(agent)) {
             self.stats.unfinished = self.stats.unfinished.union(&agents);
         }
@@ -437,6 +441,7 @@ impl Engine {
             self.events.push_back(Event::AgentLost(loss.clone()));
         }
         self.not_joining(&loss.agents);
+        self.await_no_routes_of(loss.agent);
         self.up(Message::Lost(loss));
     }
 
@@ -568,6 +573,12 @@ impl Engine {
             }
         }
     }
+}
+
+/// Output that each of so many children may have on its way.
+pub(crate) fn output_window(children: usize) -> u32 {
+    let count = u32::try_from(children).unwrap_or(u32::MAX).max(1);
+    (OUTPUT_BYTES / count).clamp(OUTPUT_BYTES_MIN, OUTPUT_BYTES_MAX)
 }
 
 /// What the end of a shell says about the loss of its agent.

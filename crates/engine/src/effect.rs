@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{AgentId, JobId, Rank, Signal};
-use wire::{JobSpec, Message, SessionSpec, Stream};
+use wire::{Contact, JobSpec, Message, SessionSpec, Stream};
 
 use crate::{CallerId, LinkId, StartId};
 
@@ -33,6 +33,16 @@ pub enum Effect {
     /// many milliseconds, be there anything to acknowledge or not. `None`: the peer's process may be
     /// stopped and take nothing, but its host must answer probes within [`HOST_SILENT_MAX`].
     SetLinkTimeout(LinkId, Option<u32>),
+    /// Listen for agents that are no spawn children. [`crate::Input::Listening`] follows.
+    Listen,
+    /// Look for an agent at its addresses. [`crate::Input::LinkUp`] or [`crate::Input::NotConnected`]
+    /// follows.
+    Connect {
+        /// Whom.
+        peer: AgentId,
+        /// Where it listens.
+        contact: Contact,
+    },
     /// Send what is queued, then close the link. No `LinkDown` follows.
     Close(LinkId),
     /// Look the programs and directories up of those of the job's apps that have tasks here, make

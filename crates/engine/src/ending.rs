@@ -85,8 +85,8 @@ impl Engine {
     /// Takes note of whom this member leaves without having heard that all has ended there.
     fn note_unfinished(&mut self) {
         let Some(job) = &self.job else { return };
-        let left = self.children.values().filter(|child| job.waits_for(child.agent));
-        let left = left.fold(job.unfinished(self.id), |left, child| left.union(&child.subtree()));
+        let left = job.unfinished_children().map(|child| self.job_subtree(child));
+        let left = left.fold(job.unfinished(self.id), |left, below| left.union(&below));
         self.stats.unfinished = self.stats.unfinished.union(&left);
     }
 

@@ -15,7 +15,7 @@ use core::time::Duration;
 
 use model::{AgentId, IdSet, JobId, Time, Tree};
 use proto::{Credit, Event, Silence, Ticker};
-use wire::{Hello, JobFault, JobSpec, MarkKind, Message, SessionSpec, Stats, Welcome};
+use wire::{Hello, JobFault, JobSpec, MarkKind, Message, SessionSpec, Stats};
 
 use crate::child_table::ChildTable;
 use crate::delivery::Deliveries;
@@ -26,6 +26,7 @@ use crate::job::{Job, Reader};
 use crate::joining::Joining;
 use crate::marks::Marks;
 use crate::rng::Rng;
+use crate::routing::{Place, Routing};
 use crate::{AgentConfig, Effect, HeadConfig, Input, LinkEnd, LinkId, Outcome, StartId};
 
 /// An agent or the head.
@@ -41,7 +42,7 @@ pub struct Engine {
     pub(crate) credit: Credit,
     pub(crate) session: Option<Arc<SessionSpec>>,
     /// The name of this node, as the user wrote it.
-    own_name: String,
+    pub(crate) own_name: String,
     pub(crate) children: ChildTable,
     /// Children in the order in which they are to be started.
     pub(crate) waiting: VecDeque<AgentId>,
@@ -65,6 +66,10 @@ pub struct Engine {
     pub(crate) job: Option<Job>,
     pub(crate) phase: Phase,
     pub(crate) stats: Stats,
+    /// What a session that routes needs before this member's place in the routing tree is known.
+    pub(crate) routing: Option<alloc::boxed::Box<Routing>>,
+    /// That place.
+    pub(crate) place: Option<alloc::boxed::Box<Place>>,
     /// What is kept for a timeline, where one is wanted.
     pub(crate) marks: Option<Marks>,
     pub(crate) ending: Option<Ending>,
@@ -86,6 +91,7 @@ pub(crate) enum Above {
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Phase {
     Join,
+    Route,
     Launch,
     Run,
     End,
@@ -144,6 +150,8 @@ impl Engine {
             job: None,
             phase: Phase::Join,
             stats: Stats { agents: 1, ..Stats::default() },
+            routing: None,
+            place: None,
             marks: None,
             ending: None,
             over: false,
@@ -161,6 +169,8 @@ impl Engine {
             Input::Message { link, message } => self.on_message(link, message),
             Input::Alive(link) => self.on_alive(link),
             Input::LinkDown { link, end, words } => self.on_link_down(link, end, words),
+            Input::Listening(contact) => self.on_listening(contact),
+            Input::NotConnected(peer) => self.on_not_connected(peer),
             Input::ConnectFailed(words) => self.abandon(words),
             Input::Started(start) => self.on_started(start),
             Input::Delivery(start, delivery) => self.on_delivery(start, delivery),
@@ -225,6 +235,7 @@ impl Engine {
         if self.over {
             return;
         }
+        self.check_connecting();
         self.check_children();
         self.send_programs();
         if self.handout.is_some() {
@@ -264,7 +275,8 @@ impl Engine {
         let tick = self.ticker.as_ref().map(Ticker::next);
         let start = self.start_due();
         let turn = self.deliveries.due();
-        [above, children, job, ending, tick, start, turn, self.joining.tell_at]
+        let connect = self.connect_due();
+        [above, children, job, ending, tick, start, turn, connect, self.joining.tell_at]
             .into_iter()
             .flatten()
             .min()
@@ -308,6 +320,7 @@ impl Engine {
     ) {
         self.joining.missing = below.clone();
         self.session = Some(Arc::new(session));
+        self.begin_routing();
         if let Tree::Adaptive { latency, gap } = tree {
             self.begin_handout((latency, gap), &below, names);
         } else {
@@ -336,8 +349,12 @@ impl Engine {
                 self.send(vec![link], Message::Hello(hello));
             }
             Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
-                if self.children.contains_key(&peer) {
+                if self.is_seeking(peer) {
+                    self.on_parent_found(link, peer);
+                } else if self.children.contains_key(&peer) {
                     self.on_child_link_up(link, peer, over_shell);
+                } else if self.routing.is_some() && !self.is_routing_parent(peer) {
+                    self.links.insert(link, peer);
                 } else {
                     self.effects.push_back(Effect::Close(link));
                 }
@@ -352,60 +369,23 @@ impl Engine {
         }
         let Some(&agent) = self.links.get(&link) else { return };
         if self.children.get(&agent).is_some_and(|child| child.link == Some(link)) {
-            self.on_child_message(agent, message);
-        } else if let Message::Hello(hello) = message {
+            self.on_child_message(link, agent, message);
+        } else if let Some(message) = self.on_edge_link(link, agent, message) {
+            self.on_first_words(link, agent, message);
+        }
+    }
+
+    /// Handles what comes over a link of which it is not known yet what it is for.
+    fn on_first_words(&mut self, link: LinkId, agent: AgentId, message: Message) {
+        if self.routing.is_some() && matches!(message, Message::Attach(_)) {
+            self.on_attach(link, agent);
+        } else if let Message::Hello(hello) = message
+            && self.children.contains_key(&agent)
+        {
             self.on_hello(link, agent, hello);
         } else {
             self.misbehaved(link, agent, "it spoke before it said hello");
         }
-    }
-
-    fn on_parent_message(&mut self, message: Message) {
-        if let Above::Parent { silence, .. } = &mut self.above {
-            silence.on_heard(self.now);
-        }
-        match (&self.above, message) {
-            (Above::Unwelcomed { link: Some(link), config, .. }, Message::Welcome(welcome)) => {
-                let (parent, link) = (config.parent, *link);
-                self.on_welcome(parent, link, *welcome);
-            }
-            (Above::Unwelcomed { .. }, Message::Shutdown) => self.leave(),
-            (Above::Parent { link, .. }, Message::Ping { next_ms }) => {
-                let link = *link;
-                self.on_parent_ping(link, next_ms);
-            }
-            (Above::Parent { .. }, Message::OutputCredit(bytes)) => {
-                self.credit.on_grant(bytes);
-                self.send_output();
-            }
-            (Above::Parent { .. }, message) => self.down(message),
-            (Above::Head(_) | Above::Unwelcomed { .. }, _) => {
-                self.abandon("its parent broke the protocol".to_string());
-            }
-        }
-    }
-
-    fn on_welcome(&mut self, parent: AgentId, link: LinkId, welcome: Welcome) {
-        let Ok(names) = crate::names::unfold(&welcome.names, welcome.below.len()) else {
-            return self.abandon("its parent's list of names is broken".to_string());
-        };
-        let mut silence = Silence::new(self.now);
-        // The first ping follows at once, and says more.
-        silence.on_announced(self.now, welcome.session.heartbeat_ms);
-        self.above = Above::Parent { parent, link, silence };
-        let timeout_ms = welcome.session.link_timeout_ms;
-        self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
-        self.marks = welcome.session.marks.then(|| Marks::new(self.now));
-        self.own_name = welcome.own_name;
-        self.begin(welcome.tree, welcome.below, names, welcome.session);
-        self.joining.missing.insert(self.id.0);
-    }
-
-    fn on_parent_ping(&mut self, link: LinkId, next_ms: u32) {
-        if let Above::Parent { silence, .. } = &mut self.above {
-            silence.on_announced(self.now, next_ms);
-        }
-        self.send(vec![link], Message::Ping { next_ms });
     }
 
     /// Handles an order from above: passes it on, then obeys.
@@ -419,12 +399,21 @@ impl Engine {
                 self.tell_children(Message::JoinDeadline);
                 self.give_up_joining();
             }
+            Message::Contacts(contacts) if self.routing.is_some() => {
+                contacts.into_iter().for_each(|(agent, contact)| self.learn(agent, contact));
+            }
+            Message::Route(routes) => self.on_route(*routes),
+            Message::Forward(forward) => self.on_forward(forward, false),
+            Message::Gone(gone) => {
+                self.tell_children(Message::Gone(gone.clone()));
+                self.on_gone(&gone);
+            }
             Message::Launch(launch) => self.launch(*launch),
             Message::Release { job: _, fence, payload } => self.on_release(fence, payload),
             Message::GroupRelease { group, payload, .. } => self.on_group_release(&group, payload),
             Message::GroupAwaited(_, group) => self.on_group_awaited(&group),
             Message::Signal(job, signal) => {
-                self.tell_children(Message::Signal(job, signal));
+                self.tell_below(Message::Signal(job, signal));
                 self.signal_tasks(job, signal);
             }
             Message::Stop { job, grace_ms } => {
@@ -455,12 +444,18 @@ impl Engine {
             | Message::Records(..)
             | Message::Warning(..)
             | Message::Ping { .. }
+            | Message::Contacts(_)
+            | Message::Resolve(_)
+            | Message::Attach(_)
+            | Message::Received(_)
+            | Message::Routed
             | Message::MoreWork(_) => self.abandon("its parent broke the protocol".to_string()),
         }
     }
 
-    fn on_child_message(&mut self, agent: AgentId, message: Message) {
+    fn on_child_message(&mut self, link: LinkId, agent: AgentId, message: Message) {
         self.child_heard(agent);
+        let Some(message) = self.on_edge_link(link, agent, message) else { return };
         match message {
             Message::Joined(ids) => {
                 if ids.contains(agent.0) {
@@ -471,21 +466,25 @@ impl Engine {
             }
             Message::MoreWork(free) => self.on_more_work(agent, free),
             Message::StartFailed(failures) => self.on_start_failures(failures),
-            Message::JobFault(job, fault) => self.fault(job, *fault),
-            Message::Warning(job, warning) => self.warn(job, warning),
-            Message::Enter { job: _, fence, payload } => self.on_child_enter(agent, fence, payload),
-            Message::GroupEnter { group, payload, .. } => {
-                self.on_group_enter(agent, &group, payload)
-            }
-            Message::Output(output) => self.on_child_output(agent, output),
-            Message::Done { job: _, statuses } => self.on_child_done(agent, statuses),
+            Message::JobFault(..)
+            | Message::Warning(..)
+            | Message::Enter { .. }
+            | Message::GroupEnter { .. }
+            | Message::Output(_)
+            | Message::Done { .. }
+            | Message::Records(..)
+            | Message::InputCredit(..)
+            | Message::InputClosed(_) => self.on_job_message_from_below(agent, message),
             Message::Lost(loss) => self.on_loss(loss),
             Message::Bye(stats) => self.on_bye(agent, &stats),
             Message::Marks(marks) => self.on_marks(agent, marks),
-            Message::Records(_, records) => self.keep_records(records),
             Message::Ping { next_ms } => self.child_announced(agent, next_ms),
-            Message::InputCredit(_, bytes) => self.on_input_taken(Reader::Child(agent), bytes),
-            Message::InputClosed(_) => self.on_input_closed(Reader::Child(agent)),
+            Message::Contacts(contacts) if self.routing.is_some() => {
+                self.on_contacts_from_below(contacts);
+            }
+            Message::Resolve(about) if self.routing.is_some() => self.on_resolve(link, about),
+            Message::Routed => self.on_routed(agent),
+            Message::Forward(forward) => self.on_forward(forward, true),
             Message::Hello(_)
             | Message::Welcome(_)
             | Message::Job(_)
@@ -501,7 +500,39 @@ impl Engine {
             | Message::Stop { .. }
             | Message::Shutdown
             | Message::Work(_)
-            | Message::Suspend(_) => self.child_misbehaved(agent, "it gave its parent an order"),
+            | Message::Suspend(_)
+            | Message::Contacts(_)
+            | Message::Resolve(_)
+            | Message::Route(_)
+            | Message::Attach(_)
+            | Message::Received(_)
+            | Message::Gone(_) => self.child_misbehaved(agent, "it gave its parent an order"),
+        }
+    }
+
+    /// Handles what a child of the tree says that the job's messages take.
+    pub(crate) fn on_job_message_from_below(&mut self, agent: AgentId, message: Message) {
+        if let Message::JobFault(job, fault) = message {
+            self.fault(job, *fault);
+        } else if let Message::Warning(job, warning) = message {
+            self.warn(job, warning);
+        } else if let Message::Enter { job: _, fence, payload } = message {
+            self.on_child_enter(agent, fence, payload);
+        } else if let Message::GroupEnter { group, payload, .. } = message {
+            self.on_group_enter(agent, &group, payload);
+        } else if let Message::Output(output) = message {
+            self.on_child_output(agent, output);
+        } else if let Message::Done { job: _, statuses, by_order } = message {
+            if let Some(job) = &mut self.job {
+                job.note_order(by_order);
+            }
+            self.on_child_done(agent, statuses);
+        } else if let Message::Records(_, records) = message {
+            self.keep_records(records);
+        } else if let Message::InputCredit(_, bytes) = message {
+            self.on_input_taken(Reader::Child(agent), bytes);
+        } else if let Message::InputClosed(_) = message {
+            self.on_input_closed(Reader::Child(agent));
         }
     }
 
@@ -518,6 +549,7 @@ impl Engine {
             return self.abandon(parent_gone(end, &words));
         }
         if let Some(agent) = self.links.remove(&link) {
+            self.on_edge_link_down(link, agent);
             self.on_child_link_down(agent, link, end, words);
         }
     }
@@ -535,20 +567,6 @@ impl Engine {
         }
     }
 
-    fn check_parent(&mut self) {
-        match &self.above {
-            Above::Head(_) => {}
-            Above::Unwelcomed { until, .. } if *until <= self.now => {
-                self.abandon("its parent did not answer".to_string());
-            }
-            Above::Parent { silence, .. } if silence.lost_at().is_some_and(|at| at <= self.now) => {
-                let seconds = silence.length(self.now).as_secs();
-                self.abandon(alloc::format!("no sign of life from its parent for {seconds} s"));
-            }
-            Above::Unwelcomed { .. } | Above::Parent { .. } => {}
-        }
-    }
-
     pub(crate) fn fault(&mut self, job: JobId, fault: JobFault) {
         if !self.is_head() {
             self.events.push_back(Event::JobFault(job, fault.clone()));
@@ -556,7 +574,7 @@ impl Engine {
         if let Some(job) = &mut self.job {
             job.note_fault(&fault);
         }
-        self.up(Message::JobFault(job, alloc::boxed::Box::new(fault)));
+        self.up_job(Message::JobFault(job, alloc::boxed::Box::new(fault)));
     }
 
     /// Sends a message to the parent, or has the head's government decide on it.
@@ -597,7 +615,7 @@ impl Engine {
         matches!(self.above, Above::Head(_))
     }
 
-    fn uplink(&self) -> Option<LinkId> {
+    pub(crate) fn uplink(&self) -> Option<LinkId> {
         match &self.above {
             Above::Head(_) => None,
             Above::Unwelcomed { link, .. } => *link,

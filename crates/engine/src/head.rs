@@ -16,17 +16,18 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, IdSet, JobId, Signal, TaskMap, Time};
+use model::{AgentId, IdSet, JobId, Route, Signal, StatusRuns, TaskMap, Time};
 use proto::Event;
 use wire::frame::DATA_BYTES_MAX;
 use wire::{
-    AgentLoss, JobFault, JobSpec, Launch, Message, StartCause, StartFailure, Stdin, Stream,
+    AgentLoss, JobFault, JobSpec, Launch, Message, Routes, StartCause, StartFailure, Stdin, Stream,
 };
 
 use crate::child;
 use crate::engine::Orders;
 use crate::job::INPUT_BYTES;
 use crate::roll_call::RollCall;
+use crate::route::RouteTree;
 use crate::{Effect, HeadConfig, Outcome, exit_code};
 
 /// What the head knows and has decided.
@@ -39,6 +40,13 @@ pub(crate) struct Head {
     /// Whom the job runs on, once it is launched.
     members: IdSet,
     state: State,
+    /// The shape of the routing tree, if it is not the spawn tree; once the members are known, the tree.
+    shape: Option<Route>,
+    routes: Option<RouteTree>,
+    /// All that reports to the head in that tree has said that nothing runs any more.
+    is_done: bool,
+    /// Agents that have said so themselves, since their routing parent is gone.
+    orphans_done: IdSet,
     job: JobId,
     /// How many tasks the job has as it was planned.
     tasks: u32,
@@ -63,6 +71,8 @@ pub(crate) struct Head {
 enum State {
     /// Agents are joining. After a failure, others that fail are waited for until `condemned_at`.
     Joining { deadline: Time, told: bool, condemned_at: Option<Time> },
+    /// The members are known, and take their places in the routing tree.
+    Routing,
     /// The tasks run.
     Running,
     /// The tasks are being ended; agents that do not say so in time are left behind.
@@ -110,6 +120,10 @@ impl Head {
             roll: RollCall::new(now, n, config.muster.clone()),
             members: IdSet::new(),
             state: State::Joining { deadline, told: false, condemned_at: None },
+            shape: config.session.route,
+            routes: None,
+            is_done: false,
+            orphans_done: IdSet::default(),
             job: config.job.job,
             tasks: config.job.map.len(),
             stdin: config.job.io.stdin,
@@ -132,7 +146,7 @@ impl Head {
                 [Some(*deadline), *condemned_at, self.roll.timeout()].into_iter().flatten().min()
             }
             State::Stopping { until } => Some(*until),
-            State::Running | State::Leaving => None,
+            State::Routing | State::Running | State::Leaving => None,
         };
         [state, self.timeout_at, self.kill_at].into_iter().flatten().min()
     }
@@ -161,13 +175,15 @@ impl Head {
                 orders.effects.push_back(Effect::ReadInput(bytes));
             }
             Message::InputClosed(_) => self.close_input(orders),
-            Message::Done { job, statuses } => {
-                self.outcome.statuses = statuses;
-                // Who was left behind may have tasks that run.
-                if !matches!(self.state, State::Leaving) {
-                    orders.events.push_back(Event::JobDone(job));
+            Message::Done { job: _, statuses, .. } => {
+                self.outcome.statuses.merge(&statuses);
+                self.is_done = true;
+                self.check_done(orders);
+            }
+            Message::Routed => {
+                if matches!(self.state, State::Routing) {
+                    self.launch(orders);
                 }
-                self.end(orders);
             }
             Message::Records(_, records) => self.outcome.records.extend(records),
             Message::Lost(loss) => self.on_lost(loss, orders),
@@ -194,8 +210,41 @@ impl Head {
             | Message::Ping { .. }
             | Message::Suspend(_)
             | Message::MoreWork(_)
-            | Message::Work(_) => {}
+            | Message::Work(_)
+            | Message::Contacts(_)
+            | Message::Resolve(_)
+            | Message::Route(_)
+            | Message::Attach(_)
+            | Message::Received(_)
+            | Message::Forward(_)
+            | Message::Gone(_) => {}
         }
+    }
+
+    /// Handles that nothing runs any more at and below an agent whose routing parent is gone.
+    pub(crate) fn on_orphan_done(
+        &mut self,
+        agent: AgentId,
+        statuses: &StatusRuns,
+        orders: &mut Orders,
+    ) {
+        self.outcome.statuses.merge(statuses);
+        self.orphans_done.insert(agent.0);
+        self.check_done(orders);
+    }
+
+    /// Ends the session once nothing runs any more, also where nobody passes it on.
+    fn check_done(&mut self, orders: &mut Orders) {
+        let orphans = self.routes.as_ref().map(|routes| routes.orphans(self.roll.failed()));
+        let awaited = orphans.unwrap_or_default().difference(&self.orphans_done);
+        if !self.is_done || !awaited.is_empty() {
+            return;
+        }
+        // Who was left behind may have tasks that run.
+        if !matches!(self.state, State::Leaving) {
+            orders.events.push_back(Event::JobDone(self.job));
+        }
+        self.end(orders);
     }
 
     fn on_joined(&mut self, ids: &IdSet, orders: &mut Orders) {
@@ -220,7 +269,9 @@ impl Head {
         self.roll.on_missing(&loss.agents);
         orders.events.push_back(Event::AgentLost(loss.clone()));
         let hit = self.members_of(&loss.agents);
-        self.outcome.incomplete = self.outcome.incomplete.union(&hit);
+        if !matches!(self.state, State::Routing) {
+            self.outcome.incomplete = self.outcome.incomplete.union(&self.cut_off(&hit));
+        }
         self.outcome.losses.push(loss);
         match self.state {
             State::Joining { .. } => {
@@ -228,13 +279,32 @@ impl Head {
                 self.check_members(orders);
             }
             // Who has no tasks is not needed.
-            State::Running | State::Stopping { .. } | State::Leaving if hit.is_empty() => {}
+            State::Routing | State::Running | State::Stopping { .. } | State::Leaving
+                if hit.is_empty() => {}
+            State::Routing => {
+                self.decide(exit_code::AGENT_LOST);
+                self.end(orders);
+            }
             State::Running => {
                 self.decide(exit_code::AGENT_LOST);
                 self.stop(self.grace, orders);
             }
             State::Stopping { .. } | State::Leaving => self.decide(exit_code::AGENT_LOST),
         }
+        if self.routes.is_some() && !hit.is_empty() && matches!(self.state, State::Stopping { .. })
+        {
+            orders.down.push(Message::Gone(hit));
+            self.check_done(orders);
+        }
+    }
+
+    /// These agents and all whose output went through them, as long as some may have been on its way.
+    fn cut_off(&self, gone: &IdSet) -> IdSet {
+        let Some(routes) = self.routes.as_ref().filter(|_| !self.is_done) else {
+            return gone.clone();
+        };
+        let below = gone.iter().map(|id| routes.subtree(AgentId(id)));
+        below.fold(gone.clone(), |all, below| all.union(&below))
     }
 
     fn members_of(&self, agents: &IdSet) -> IdSet {
@@ -263,11 +333,12 @@ impl Head {
                 self.end(orders);
             }
         } else if self.roll.is_complete(orders.now) {
-            self.launch(orders);
+            self.settle_members(orders);
         }
     }
 
-    fn launch(&mut self, orders: &mut Orders) {
+    /// Fixes who runs the job, and what runs where.
+    fn settle_members(&mut self, orders: &mut Orders) {
         let (members, map) = match self.roll.members() {
             Ok(members) => members,
             Err(error) => {
@@ -280,12 +351,27 @@ impl Head {
         if !late.is_empty() {
             self.on_start_failed(not_up(late), orders);
         }
-        self.state = State::Running;
         self.members = members.clone();
         self.outcome.members = members.clone();
-        self.outcome.map.clone_from(&map);
-        orders.events.push_back(Event::AllJoined(members.clone()));
+        self.outcome.map = map;
+        orders.events.push_back(Event::AllJoined(members));
+        self.route(orders);
+    }
+
+    /// Has the members take their places in the routing tree, if that is another than the spawn tree.
+    fn route(&mut self, orders: &mut Orders) {
+        let Some(shape) = self.shape else { return self.launch(orders) };
+        let members = self.members.clone();
+        self.state = State::Routing;
+        self.routes = Some(RouteTree::new(shape, AgentId::HEAD, members.clone()));
+        let routes = Routes { members, contacts: Vec::new() };
+        orders.down.push(Message::Route(Box::new(routes)));
+    }
+
+    fn launch(&mut self, orders: &mut Orders) {
+        self.state = State::Running;
         orders.events.push_back(Event::Launched(self.job));
+        let (members, map) = (self.members.clone(), self.outcome.map.clone());
         let tasks = map.as_ref().map_or(self.tasks, TaskMap::len);
         let launch = Launch { job: self.job, members, map };
         orders.down.push(Message::Launch(Box::new(launch)));
@@ -317,7 +403,11 @@ impl Head {
         self.outcome.faults.push(fault);
         match self.state {
             State::Running if stops => self.stop(self.grace, orders),
-            State::Joining { .. } | State::Running | State::Stopping { .. } | State::Leaving => {}
+            State::Joining { .. }
+            | State::Routing
+            | State::Running
+            | State::Stopping { .. }
+            | State::Leaving => {}
         }
     }
 
@@ -354,7 +444,7 @@ impl Head {
         }
         self.outcome.output_closed = true;
         match self.state {
-            State::Joining { .. } | State::Running => {
+            State::Joining { .. } | State::Routing | State::Running => {
                 self.decide(exit_code::OUTPUT_CLOSED);
                 self.interrupt(self.grace, orders);
             }
@@ -408,7 +498,7 @@ impl Head {
         let first = self.outcome.signal.is_none();
         let code = 128 + self.outcome.signal.get_or_insert(signal).0;
         match self.state {
-            State::Joining { .. } => {
+            State::Joining { .. } | State::Routing => {
                 self.decide(code);
                 self.end(orders);
             }
@@ -431,7 +521,7 @@ impl Head {
     /// Ends what is going on, whatever it is.
     fn interrupt(&mut self, grace: Duration, orders: &mut Orders) {
         match self.state {
-            State::Joining { .. } => self.end(orders),
+            State::Joining { .. } | State::Routing => self.end(orders),
             State::Running => self.stop(grace, orders),
             State::Stopping { .. } | State::Leaving => {}
         }
@@ -501,7 +591,11 @@ impl Head {
             }
             State::Joining { deadline, .. } if *deadline <= now => self.give_up_missing(orders),
             State::Stopping { until } if *until <= now => self.end(orders),
-            State::Joining { .. } | State::Running | State::Stopping { .. } | State::Leaving => {}
+            State::Joining { .. }
+            | State::Routing
+            | State::Running
+            | State::Stopping { .. }
+            | State::Leaving => {}
         }
     }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use model::{AgentId, ExitStatus, JobId, Rank, Signal, Usage};
-use wire::{JobFault, Message, ShellFailureKind, Stream};
+use wire::{Contact, JobFault, Message, ShellFailureKind, Stream};
 
 use crate::{CallerId, Delivery, LinkId, StartId};
 
@@ -34,7 +34,8 @@ pub struct PmiPort {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Input {
     /// A link whose other end holds the session's secret and claims to be `peer`: for an agent its
-    /// parent, or anyone's child.
+    /// parent, anyone's child, or an
+    /// answer to [`crate::Effect::Connect`].
     LinkUp {
         /// The driver's number for the link; never used again after it is down.
         link: LinkId,
@@ -62,6 +63,11 @@ pub enum Input {
         /// Why, for the user.
         words: String,
     },
+    /// The answer to [`crate::Effect::Listen`]: where others reach this process. Without an address, if it
+    /// cannot listen.
+    Listening(Contact),
+    /// No link to an agent came of [`crate::Effect::Connect`].
+    NotConnected(AgentId),
     /// An agent could not reach its parent at any address.
     ConnectFailed(String),
     /// This host has done its part of a start, whatever becomes of it, and is free for the next.

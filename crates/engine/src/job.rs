@@ -15,7 +15,6 @@ use model::{
 use proto::{Event, Fence, Lines};
 use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Output, Stream};
 
-use crate::child::Child;
 use crate::engine::{Engine, Phase};
 use crate::head::stops;
 use crate::{Effect, Spawn};
@@ -52,7 +51,8 @@ pub(crate) struct Job {
     groups: Groups,
     stopping: Option<Stopping>,
     faults_told: u32,
-    /// A task here or below has failed, and that is to end the job: what waits for it waits for the end.
+    /// A task here or below has failed, or was ended, and so will the job: what waits for it waits for
+    /// the end.
     is_failing: bool,
     /// Children below which tasks may still run.
     children: BTreeSet<AgentId>,
@@ -170,6 +170,46 @@ impl Job {
         self.is_failing |= is_of_task && stops(fault, self.spec.stop_on_failure);
     }
 
+    /// Takes note of whether tasks below have ended since the job is being ended.
+    pub(crate) fn note_order(&mut self, by_order: bool) {
+        self.is_failing |= by_order;
+    }
+
+    /// Waits for these children and no others; nothing is launched yet.
+    pub(crate) fn set_children(&mut self, children: BTreeSet<AgentId>) {
+        self.fence = Fence::new(self.has_tasks(), children.iter().copied());
+        self.children = children;
+    }
+
+    /// Handles that the job is ended before it was launched here: no task of it will ever run.
+    fn never_launch(&mut self) {
+        self.launched = true;
+        self.tasks.clear();
+        self.to_spawn.clear();
+        self.sweep = Sweep::Done;
+        self.fence.on_local_end();
+    }
+
+    /// Whether tasks below this child may still run, as far as is known.
+    pub(crate) fn has_child(&self, agent: AgentId) -> bool {
+        self.children.contains(&agent)
+    }
+
+    /// Whether the parent was told that all has ended.
+    pub(crate) fn has_reported(&self) -> bool {
+        self.reported
+    }
+
+    /// Somebody else has to be told that all has ended.
+    pub(crate) fn report_again(&mut self) {
+        self.reported = false;
+    }
+
+    /// The children below which tasks may still run, once the job is launched.
+    pub(crate) fn unfinished_children(&self) -> impl Iterator<Item = AgentId> {
+        self.children.iter().copied().filter(|_| self.launched)
+    }
+
     pub(crate) fn has_tasks(&self) -> bool {
         !self.tasks.is_empty()
     }
@@ -250,9 +290,10 @@ impl Engine {
             return;
         }
         self.phase = Phase::Launch;
-        self.tell_children(Message::Launch(Box::new(launch.clone())));
+        self.tell_below(Message::Launch(Box::new(launch.clone())));
         self.end_starts();
         self.settle_job(launch.map);
+        self.grant_edges();
         self.mark(self.id, MarkKind::Launched);
         if !self.is_head() {
             self.events.push_back(Event::Launched(job));
@@ -263,17 +304,16 @@ impl Engine {
 
     /// Brings the job to what it is now that it is known who is there.
     fn settle_job(&mut self, map: Option<TaskMap>) {
+        let children = self.job_children();
         let Some(job) = &mut self.job else { return };
         if let Some(map) = map {
             let spec = Arc::new(JobSpec { map, ..(*job.spec).clone() });
-            let children = self.children.values().filter(|child| !child.is_gone());
             let callers = job.callers.take();
-            *job = Job::new(spec, self.id.node(), children.map(|child| child.agent));
+            *job = Job::new(spec, self.id.node(), children.iter().copied());
             job.callers = callers;
         }
         job.launched = true;
-        let is_gone = |agent: &AgentId| self.children.get(agent).is_none_or(Child::is_gone);
-        let gone: Vec<AgentId> = job.children.iter().copied().filter(is_gone).collect();
+        let gone: Vec<AgentId> = job.children.difference(&children).copied().collect();
         for agent in gone {
             self.on_child_done(agent, StatusRuns::default());
         }
@@ -395,10 +435,14 @@ impl Engine {
     }
 
     pub(crate) fn on_child_done(&mut self, agent: AgentId, statuses: StatusRuns) {
+        // Where messages take several ways, word of a loss may be slower than what follows from it.
+        let is_lost = self.place.is_some() && !self.is_job_child_there(agent);
         let Some(job) = &mut self.job else { return };
         if job.children.remove(&agent) {
             job.statuses.merge(&statuses);
-            job.fence.on_child_end(agent);
+            if !is_lost {
+                job.fence.on_child_end(agent);
+            }
             self.on_input_closed(Reader::Child(agent));
             self.drain_fence();
             self.on_child_left_groups(agent);
@@ -407,18 +451,22 @@ impl Engine {
 
     /// Tells the parent, once, that the job has ended below and here.
     pub(crate) fn report_done(&mut self) {
+        let is_routed = self.place.is_some();
         if let Some(job) = &mut self.job
             && !job.reported
             && job.is_done()
         {
             job.reported = true;
-            let statuses = core::mem::take(&mut job.statuses);
+            // They may have to be told again, to another, where the parent may get lost.
+            let kept = is_routed.then(|| job.statuses.clone()).unwrap_or_default();
+            let statuses = core::mem::replace(&mut job.statuses, kept);
+            let by_order = job.stopping.is_some();
             let job = job.id();
             if !self.is_head() {
                 self.events.push_back(Event::JobDone(job));
             }
             self.send_records();
-            self.up(Message::Done { job, statuses });
+            self.up_job(Message::Done { job, statuses, by_order });
         }
     }
 
@@ -438,6 +486,10 @@ impl Engine {
         self.create_no_more();
         let Some(job) = &mut self.job else { return };
         self.phase = Phase::End;
+        if self.place.is_some() && !job.launched {
+            // The order to launch takes another way, and may be late or have got lost.
+            job.never_launch();
+        }
         if grace.is_zero() {
             job.stopping = Some(Stopping { kill_at: None });
             self.signal_tasks(id, Signal::KILL);

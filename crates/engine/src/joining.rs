@@ -50,6 +50,7 @@ impl Engine {
     pub(crate) fn tell_joined(&mut self) {
         self.joining.tell_at = None;
         if !self.joining.untold.is_empty() {
+            self.tell_contacts();
             self.joining.last_told = Some(self.now);
             let joined = core::mem::take(&mut self.joining.untold);
             if !self.is_head() {
@@ -92,6 +93,10 @@ impl Engine {
 
     /// Handles that this member can launch the job.
     pub(crate) fn on_self_joined(&mut self) {
+        if let Some(routing) = self.routing.as_mut().filter(|it| !it.contacts.has_own()) {
+            routing.is_ready = true;
+            return;
+        }
         self.mark(self.id, MarkKind::Joined);
         self.on_joined(&IdSet::range(self.id.0, self.id.0));
     }

@@ -13,6 +13,7 @@ mod input;
 mod engine;
 mod head;
 mod outcome;
+mod parent;
 mod roll_call;
 
 mod children;
@@ -25,6 +26,10 @@ mod marks;
 mod set;
 mod suspension;
 
+mod contacts;
+mod edge;
+mod routing;
+
 pub mod exit_code;
 pub mod route;
 pub mod tree;
@@ -36,6 +41,7 @@ mod pace;
 mod rng;
 
 pub use config::{AgentConfig, CallerId, HeadConfig, LinkId, StartId};
+pub use contacts::CONTACTS_PUSHED_MAX;
 pub use delivery::Delivery;
 pub use effect::{Effect, HOST_SILENT_MAX, PMI_FD, Spawn, Start};
 pub use engine::Engine;

@@ -60,6 +60,11 @@ impl RollCall {
         self.is_late |= self.spares_at.take_if(|at| *at <= now).is_some();
     }
 
+    /// Those who will not join, or are lost.
+    pub(crate) fn failed(&self) -> &IdSet {
+        &self.failed
+    }
+
     /// Those of whom nothing is known yet.
     pub(crate) fn undecided(&self) -> IdSet {
         self.all.difference(&self.joined).difference(&self.failed)

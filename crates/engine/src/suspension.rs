@@ -30,6 +30,10 @@ impl Engine {
             }
             Above::Parent { .. } | Above::Unwelcomed { .. } => {}
         }
+        if let Some(link) = self.own_link_to_head() {
+            let timeout_ms = (!on).then(|| self.session().link_timeout_ms);
+            self.effects.push_back(Effect::SetLinkTimeout(link, timeout_ms));
+        }
         if let Some(job) = &self.job {
             let signal = if on { Signal::STOP } else { Signal::CONT };
             let job = job.spec.job;

@@ -9,7 +9,7 @@ use wire::Stats;
 use crate::{Timeline, seconds};
 
 /// The phases, in the order of [`Stats::messages`].
-const PHASES: [&str; 4] = ["join", "launch", "run", "teardown"];
+const PHASES: [&str; 5] = ["join", "route", "launch", "run", "teardown"];
 
 /// Counts of the whole tree, and times as the head saw them.
 ///
@@ -20,6 +20,9 @@ pub fn stats_table(stats: &Stats, timeline: &Timeline) -> String {
     for (index, phase) in PHASES.iter().enumerate() {
         let time = times[index].map(seconds).unwrap_or_default();
         let (messages, bytes) = (stats.messages[index], stats.bytes[index]);
+        if *phase == "route" && messages == 0 {
+            continue; // the job's messages go along the spawn tree
+        }
         // Writing to a String does not fail.
         let _ = writeln!(text, "{phase:<9} {time:>10} {messages:>10} {bytes:>14}");
     }
@@ -39,11 +42,12 @@ pub fn stats_table(stats: &Stats, timeline: &Timeline) -> String {
     text
 }
 
-fn times(timeline: &Timeline) -> [Option<Duration>; 4] {
+fn times(timeline: &Timeline) -> [Option<Duration>; 5] {
     let between = |from: Option<Time>, to: Option<Time>| Some(to?.since(from?));
     let &Timeline { all_joined, job_done, over, .. } = timeline;
     [
         between(Some(Time::ZERO), all_joined),
+        None,
         None,
         between(all_joined, job_done),
         between(job_done, over),
@@ -65,8 +69,8 @@ mod tests {
         timeline.on_event(Time::from_nanos(1_310_000_000), &Event::Over);
         let stats = Stats {
             agents: 5,
-            messages: [16, 4, 900, 8],
-            bytes: [1234, 80, 1_000_000, 96],
+            messages: [16, 0, 4, 900, 8],
+            bytes: [1234, 0, 80, 1_000_000, 96],
             links_max: 3,
             retries: 1,
             deliveries: 2,

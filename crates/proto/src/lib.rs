@@ -3,6 +3,7 @@
 
 extern crate alloc;
 
+mod backlog;
 mod credit;
 mod event;
 mod fence;
@@ -11,6 +12,7 @@ mod last_lines;
 mod lines;
 mod readers;
 
+pub use backlog::Backlog;
 pub use credit::{Credit, Grants};
 pub use event::Event;
 pub use fence::{Fence, FenceEffect, FenceError};

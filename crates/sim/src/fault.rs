@@ -42,6 +42,12 @@ pub enum Fault {
     /// The link between the agent and its spawn parent is gone, and only the end that this way leads
     /// to hears so.
     HalfOpen(AgentId, Way),
+    /// Nothing passes between the agent and its routing parent any more, where they have a link of their
+    /// own, until each hears of it from its kernel.
+    CutRoute(AgentId),
+    /// The link between the agent and its routing parent is gone, where they have one of their own, and
+    /// both hear of it.
+    BreakRoute(AgentId),
     /// Everything between the agent and its spawn parent takes so much longer from here on.
     SlowLink(AgentId, Duration),
     /// A second process of the agent connects to its spawn parent.
@@ -101,7 +107,9 @@ impl Fault {
             | Fault::Slow(agent, _)
             | Fault::HangShell(agent) => IdSet::range(agent.0, agent.0),
             Fault::Partition(agents, _) => agents.clone(),
-            Fault::KillTask(_)
+            Fault::CutRoute(_)
+            | Fault::BreakRoute(_)
+            | Fault::KillTask(_)
             | Fault::HangTask(..)
             | Fault::UserSignal(_)
             | Fault::CloseOutput(_) => IdSet::new(),

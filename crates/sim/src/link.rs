@@ -1,4 +1,5 @@
-//! A link between a spawn parent and a spawn child: first in, first out, each way.
+//! A link between a parent and a child, of the spawn tree or of the routing tree: first in, first out,
+//! each way.
 
 use std::time::Duration;
 
@@ -10,8 +11,10 @@ use crate::process::ProcessId;
 
 /// A link. Both drivers give it the same number: its index.
 pub(crate) struct Link {
-    /// The spawn parent, then the child.
+    /// The parent, then the child.
     pub(crate) ends: [ProcessId; 2],
+    /// It is of the routing tree alone.
+    pub(crate) is_route: bool,
     /// Whether the end has closed the link or has been told that it is down.
     pub(crate) is_closed: [bool; 2],
     /// What is sent to this end does not arrive, and nobody is told.
@@ -46,6 +49,7 @@ impl Link {
     pub(crate) fn new(parent: ProcessId, child: ProcessId, latency: Duration) -> Link {
         Link {
             ends: [parent, child],
+            is_route: false,
             is_closed: [false; 2],
             is_deaf: [false; 2],
             held: [Vec::new(), Vec::new()],
@@ -128,8 +132,16 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
             let words = job.apps.iter().flat_map(|app| app.argv.iter().chain(&app.env));
             job.env.iter().chain(words).map(|text| text.len()).sum()
         }
+        Message::Contacts(_) | Message::Route(_) | Message::Forward(_) => {
+            return wire::encoded_len(message) as u64;
+        }
         Message::Hello(_)
         | Message::Joined(_)
+        | Message::Resolve(_)
+        | Message::Attach(_)
+        | Message::Received(_)
+        | Message::Routed
+        | Message::Gone(_)
         | Message::StartFailed(_)
         | Message::JoinDeadline
         | Message::Launch(_)
@@ -190,6 +202,14 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::GroupRelease { .. } => "GroupRelease",
         Message::GroupAwaited(..) => "GroupAwaited",
         Message::Warning(..) => "Warning",
+        Message::Contacts(_) => "Contacts",
+        Message::Resolve(_) => "Resolve",
+        Message::Route(_) => "Route",
+        Message::Attach(_) => "Attach",
+        Message::Received(_) => "Received",
+        Message::Routed => "Routed",
+        Message::Forward(_) => "Forward",
+        Message::Gone(_) => "Gone",
     }
 }
 

@@ -100,7 +100,7 @@ fn never_runs(fault: &Fault) -> Option<AgentId> {
 fn random_fault(random: &mut Random, agent: AgentId, n: u32, n_tasks: u32) -> Fault {
     let way = *random.pick(&[Way::Up, Way::Down]);
     let twin_of = *random.pick(&[TwinOf::Newest, TwinOf::Earlier, TwinOf::Mute]);
-    match random.below(30) {
+    match random.below(32) {
         0 | 1 => Fault::Crash(agent),
         2 => Fault::KillKeeper(agent),
         3 | 4 => Fault::KillShell(agent),
@@ -119,6 +119,8 @@ fn random_fault(random: &mut Random, agent: AgentId, n: u32, n_tasks: u32) -> Fa
         21 => Fault::KillTask(random_rank(random, n_tasks)),
         22 => Fault::HangTask(random_rank(random, n_tasks), random_ms(random, 60_000)),
         23 | 24 => random_head_fault(random),
+        25 => Fault::CutRoute(agent),
+        26 => Fault::BreakRoute(agent),
         _ => random_user(random),
     }
 }

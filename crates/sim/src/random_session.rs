@@ -20,7 +20,7 @@ use crate::random_faults::with_faults;
 use crate::script::{Grouping, Script, Step};
 use crate::session::Session;
 
-const TREES: [&str; 9] = [
+const TREES: [&str; 10] = [
     "flat",
     "chain",
     "kary:2",
@@ -29,6 +29,7 @@ const TREES: [&str; 9] = [
     "two-level",
     "greedy",
     "greedy:100,30",
+    "route:kary:2",
     "adaptive",
 ];
 
@@ -49,6 +50,7 @@ impl Session {
         let session = with_links(session, &mut stream(10), n);
         let session = with_machines(session, &mut stream(7));
         let session = with_differing_hosts(session, &mut stream(6), n);
+        let session = with_route(session, &mut stream(13));
         let session = with_failing_tasks(session, &mut stream(5), n);
         let session = with_bad_shells(session, &mut stream(3), n);
         let session = with_lacking_hosts(session, &mut stream(11), n);
@@ -102,6 +104,21 @@ fn with_programs(session: Session, random: &mut Random) -> Session {
         (0..random.between(1, 3)).map(|_| Rank(random_number(random, 1, n_tasks - 1)));
     let distinct: BTreeSet<Rank> = first_ranks.collect();
     session.programs_from(&distinct.into_iter().collect::<Vec<_>>())
+}
+
+/// In one session of two, a routing tree that is not the spawn tree; some agents nobody reaches.
+fn with_route(session: Session, random: &mut Random) -> Session {
+    const ROUTES: [&str; 6] = ["kary:1", "kary:2", "kary:5", "kary:16", "binomial", "direct"];
+    if random.once_in(2) {
+        return session;
+    }
+    let session = session.route(random.pick::<&str>(&ROUTES));
+    let session = if random.once_in(3) { session.contacts_on_demand() } else { session };
+    if !random.once_in(4) {
+        return session;
+    }
+    let deaf = (0..random.below(5)).map(|_| random_number(random, 0, 20)).collect();
+    session.deaf(deaf)
 }
 
 /// Limits and times that a user or a site can set.

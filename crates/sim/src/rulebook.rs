@@ -39,6 +39,8 @@ pub(crate) struct Rulebook {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     Joining,
+    /// It is known who runs the job.
+    Settled,
     Running,
     Stopping,
     Leaving,
@@ -108,7 +110,7 @@ impl Rulebook {
                 self.must_be_agents(&loss.agents)
             }
             Event::AllJoined(members) => self.on_members(members),
-            Event::Launched(_) => self.enter(Phase::Joining, Phase::Running),
+            Event::Launched(_) => self.enter(Phase::Settled, Phase::Running),
             Event::Stopping(_) => {
                 // A second signal, or the end of the grace time, stops for good.
                 if self.phase != Phase::Stopping {
@@ -156,7 +158,7 @@ impl Rulebook {
         let is_first = self.signal.is_none();
         let status = 128 + self.signal.get_or_insert(signal).0;
         match self.phase {
-            Phase::Joining => {
+            Phase::Joining | Phase::Settled => {
                 self.decide(status);
                 self.phase = Phase::Leaving;
             }
@@ -177,10 +179,10 @@ impl Rulebook {
             return;
         }
         match self.phase {
-            Phase::Joining | Phase::Running => self.decide(OUTPUT_CLOSED),
+            Phase::Joining | Phase::Settled | Phase::Running => self.decide(OUTPUT_CLOSED),
             Phase::Stopping | Phase::Leaving => {}
         }
-        if self.phase == Phase::Joining {
+        if matches!(self.phase, Phase::Joining | Phase::Settled) {
             self.phase = Phase::Leaving;
         }
     }
@@ -216,7 +218,7 @@ impl Rulebook {
         let left = self.all.difference(&self.failed).len();
         let matters = match self.phase {
             Phase::Joining => left < u64::from(self.muster.nodes_min()),
-            Phase::Running | Phase::Stopping | Phase::Leaving => {
+            Phase::Settled | Phase::Running | Phase::Stopping | Phase::Leaving => {
                 self.members.difference(agents) != self.members
             }
         };
@@ -257,6 +259,7 @@ impl Rulebook {
         let is_few = there.len() < u64::from(self.muster.nodes_min());
         let wrong = !is_so || is_few || self.has_fault || self.phase != Phase::Joining;
         self.members.clone_from(members);
+        self.phase = Phase::Settled;
         wrong.then(|| format!("the job runs on {members}? {there} are there"))
     }
 
@@ -303,7 +306,7 @@ impl Rulebook {
 
     fn on_time(&mut self, now: Time) {
         let is_due = |at: &mut Option<Time>| at.take_if(|at| *at < now).is_some();
-        if self.phase != Phase::Running && self.phase != Phase::Joining {
+        if matches!(self.phase, Phase::Stopping | Phase::Leaving) {
             self.kills_at = None;
         }
         if self.phase == Phase::Leaving {

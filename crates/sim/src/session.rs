@@ -56,12 +56,14 @@ pub struct Session {
     /// The gap of starts on hosts where it is not the usual one.
     gaps: BTreeMap<AgentId, Duration>,
     pub(crate) tree: Tree,
+    /// Agents that can't listen for routing children.
+    pub(crate) deaf: IdSet,
     tasks: Vec<u32>,
     programs_from: Vec<Rank>,
-    spares: u32,
-    nodes_min: Option<u32>,
+    pub(crate) spares: u32,
+    pub(crate) nodes_min: Option<u32>,
     /// The job has as many tasks, whoever is missing.
-    is_fixed: bool,
+    pub(crate) is_fixed: bool,
     script: Script,
     scripts: BTreeMap<Rank, Script>,
     shells: BTreeMap<AgentId, Vec<ShellPlan>>,
@@ -116,6 +118,7 @@ impl Session {
             gaps: BTreeMap::new(),
             tree: Tree::Binomial,
             programs_from: Vec::new(),
+            deaf: IdSet::new(),
             tasks: vec![1; usize::try_from(n).unwrap_or(usize::MAX)],
             spares: 0,
             nodes_min: None,
@@ -140,6 +143,8 @@ impl Session {
                 heartbeat_ms: 2_500,
                 link_timeout_ms: 6_500,
                 marks: false,
+                route: None,
+                pushes_contacts: true,
             },
             goes_on: false,
             grace: Duration::from_secs(1),
@@ -193,24 +198,6 @@ impl Session {
     pub fn programs_from(mut self, first_ranks: &[Rank]) -> Session {
         self.programs_from = first_ranks.to_vec();
         self
-    }
-
-    /// The last so many nodes are spares.
-    #[must_use]
-    pub fn spares(self, spares: u32) -> Session {
-        Session { spares, ..self }
-    }
-
-    /// The job runs without nodes that are missing, if so many are there.
-    #[must_use]
-    pub fn on_missing_continue(self, nodes_min: u32) -> Session {
-        Session { nodes_min: Some(nodes_min), ..self }
-    }
-
-    /// The job has as many tasks as it was planned with, whoever is missing.
-    #[must_use]
-    pub fn fixed(self) -> Session {
-        Session { is_fixed: true, ..self }
     }
 
     /// What every task does.
@@ -455,6 +442,8 @@ impl Session {
             Fault::Crash(_)
             | Fault::KillKeeper(_)
             | Fault::KillShell(_)
+            | Fault::CutRoute(_)
+            | Fault::BreakRoute(_)
             | Fault::KillTask(_)
             | Fault::HangShell(_)
             | Fault::HangTask(..)

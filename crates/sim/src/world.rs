@@ -21,6 +21,7 @@ mod effects;
 mod faults;
 mod finish;
 mod links;
+mod routes;
 mod shells;
 mod state;
 mod tasks;
@@ -131,6 +132,10 @@ enum Happening {
     Accept(ProcessId, Time),
     /// A started agent has proved itself to its parent.
     Connected(ProcessId),
+    /// An agent calls its routing parent.
+    RouteCall(ProcessId, ProcessId),
+    /// The two have proved themselves to each other.
+    RouteConnected(ProcessId, ProcessId),
     /// A task does its next step.
     TaskStep(ProcessId, Rank),
     /// A driver reads a task's output.
@@ -278,6 +283,8 @@ impl World<'_> {
             Happening::Queued(process) => self.await_turn(process),
             Happening::Accept(process, done) => self.accept(process, done),
             Happening::Connected(process) => self.connected(process),
+            Happening::RouteCall(from, to) => self.route_call(from, to),
+            Happening::RouteConnected(from, to) => self.route_connected(from, to),
             Happening::TaskStep(process, rank) => self.task_step(process, rank),
             Happening::ReadTask(process, rank, stream) => self.read_task(process, rank, stream),
             Happening::Reap(process) => self.reap(process),

@@ -349,7 +349,7 @@ fn each_message_counts_in_the_phase_that_it_belongs_to() {
         let n = 20;
         let fails = Script::new().wait(Duration::from_millis(50)).exit(3);
         let report = Session::of(n).tree(tree).task(Rank(4), fails).run();
-        let [join, launch, run, end] = report.outcome.stats.messages;
+        let [join, _route, launch, run, end] = report.outcome.stats.messages;
         let sum = |kinds: &[&str]| kinds.iter().map(|kind| report.sent(kind)).sum::<u64>();
         let joining = ["Hello", "Welcome", "OutputCredit", "Job", "Ping", "Joined"];
         assert_eq!(join, sum(&joining), "{tree}");

@@ -105,7 +105,16 @@ impl Class {
             | Message::GroupEnter { .. }
             | Message::GroupRelease { .. }
             | Message::GroupAwaited(..)
-            | Message::Warning(..) => Class::Control,
+            | Message::Warning(..)
+            | Message::Contacts(_)
+            | Message::Resolve(_)
+            | Message::Route(_)
+            | Message::Attach(_)
+            | Message::Received(_)
+            | Message::Routed
+            | Message::Gone(_) => Class::Control,
+            Message::Forward(forward) if forward.is_data => Class::Data,
+            Message::Forward(_) => Class::Control,
         }
     }
 }

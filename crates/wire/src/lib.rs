@@ -4,6 +4,7 @@
 extern crate alloc;
 
 mod message;
+mod routed;
 
 pub mod frame;
 
@@ -32,4 +33,5 @@ pub use message::{
 };
 pub use outbox::Outbox;
 pub use rehearsal::rehearsed;
+pub use routed::{Contact, Forward, Received, Routes};
 pub use secret::{BuildHash, Ephemeral, Secret, SessionId};

@@ -1,7 +1,8 @@
 //! Every message that agents of one session send each other.
 //!
-//! A message travels over one link between a spawn parent and a spawn child. *Down* is away from
-//! the head, *up* is towards it. What a message means, and who may send it when, is `proto`'s and
+//! A message travels over one link between a parent and a child of the spawn tree or, if it is about
+//! a job, of the routing tree. *Down* is away from the head, *up* is towards it. What a message means,
+//! and who may send it when, is `proto`'s and
 //! `engine`'s; here are only its fields. `docs/wire.md` describes them and is tied to this file
 //! by a hash: change both together, and count [`crate::VERSION`] up.
 
@@ -11,10 +12,12 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, RankGroup, Signal, StatusRuns, TaskMap,
-    Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, RankGroup, Route, Signal, StatusRuns,
+    TaskMap, Tree, Usage,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::routed::{Contact, Forward, Received, Routes};
 
 /// One message on a link.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -88,6 +91,9 @@ pub enum Message {
         job: JobId,
         /// How each task ended, folded.
         statuses: StatusRuns,
+        /// Whether they were ended by order. The order may be slower on its way to the receiver, and
+        /// nobody is to go on without those tasks meanwhile.
+        by_order: bool,
     },
     /// Up: agents that had joined are gone.
     Lost(AgentLoss),
@@ -136,6 +142,24 @@ pub enum Message {
     GroupAwaited(JobId, Box<RankGroup>),
     /// Up: something is not as the user may think, though the job goes on.
     Warning(JobId, JobWarning),
+    /// Up, before the last [`Message::Joined`] of a subtree: where its agents listen. Down, the answer
+    /// to [`Message::Resolve`].
+    Contacts(Vec<(AgentId, Contact)>),
+    /// Either way: where does this agent listen?
+    Resolve(AgentId),
+    /// Down, when it is known who runs the job: the members of the routing tree.
+    Route(Box<Routes>),
+    /// First on a link between neighbours of the routing tree, or by [`Message::Forward`]: the edge
+    /// goes this way from here on, and the sender has received so much of it.
+    Attach(Received),
+    /// On such a link, now and then: so much was received, and need not be kept.
+    Received(Received),
+    /// Up: the routing edges of this subtree are there.
+    Routed,
+    /// Along the spawn tree: a message between neighbours of the routing tree.
+    Forward(Box<Forward>),
+    /// Down: these agents are gone, and whoever passed messages on through them has to do without.
+    Gone(IdSet),
 }
 
 /// The order to launch a job, now that it is known who is there.
@@ -245,6 +269,10 @@ pub struct SessionSpec {
     pub link_timeout_ms: u32,
     /// Whether agents keep marks of what happens when, and send them up at the end.
     pub marks: bool,
+    /// The way of a job's messages; absent: that of all others, the spawn tree.
+    pub route: Option<Route>,
+    /// Whether every agent is told where all others listen, or has to ask.
+    pub pushes_contacts: bool,
 }
 
 /// A job, as every agent must know it.
@@ -627,9 +655,9 @@ pub struct Stats {
     /// Agents that these counts are of.
     pub agents: u32,
     /// Messages sent, by phase (see `proto::Phase`).
-    pub messages: [u64; 4],
+    pub messages: [u64; 5],
     /// Payload bytes sent, by phase.
-    pub bytes: [u64; 4],
+    pub bytes: [u64; 5],
     /// The most links that one agent held.
     pub links_max: u32,
     /// Starts that were tried again.

@@ -85,7 +85,7 @@ fn the_end_of_a_stream_does_not_overtake_it() {
     let messages = [
         output(0, 10),
         Message::InputEnd(JobId(0)),
-        Message::Done { job: JobId(0), statuses },
+        Message::Done { job: JobId(0), statuses, by_order: false },
         Message::Bye(Box::default()),
     ];
     let (mut child, mut parent) = rehearsed();

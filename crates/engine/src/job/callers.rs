@@ -191,6 +191,6 @@ impl Engine {
 
     /// Tells the user of something, on its way up or of this node.
     pub(crate) fn warn(&mut self, job: model::JobId, warning: JobWarning) {
-        self.up(Message::Warning(job, warning));
+        self.up_job(Message::Warning(job, warning));
     }
 }

@@ -108,7 +108,7 @@ impl Engine {
         let Some(job) = &mut self.job else { return };
         match job.fence.on_child_enter(agent, fence, payload) {
             Ok(()) => self.drain_fence(),
-            Err(error) => self.child_misbehaved(agent, &error.to_string()),
+            Err(error) => self.job_child_misbehaved(agent, &error.to_string()),
         }
     }
 
@@ -127,7 +127,7 @@ impl Engine {
             let id = job.id();
             match effect {
                 FenceEffect::Enter(fence, payload) => {
-                    self.up(Message::Enter { job: id, fence, payload });
+                    self.up_job(Message::Enter { job: id, fence, payload });
                 }
                 FenceEffect::Release(fence, payload) => {
                     self.events.push_back(Event::FenceReleased { job: id, fence });
@@ -144,7 +144,7 @@ impl Engine {
             job.exchange = Exchange::Released(self.now, payload.clone());
         }
         let is_leaf = job.children.is_empty();
-        self.tell_children(Message::Release { job: id, fence, payload });
+        self.tell_below(Message::Release { job: id, fence, payload });
         if is_leaf {
             self.finish_exchange();
         }

@@ -22,8 +22,6 @@ use proto::{Fence, FenceEffect};
 use wire::Message;
 
 use super::Job;
-use crate::LinkId;
-use crate::child::Child;
 use crate::engine::Engine;
 
 /// The barriers of groups that this member knows of.
@@ -72,7 +70,7 @@ impl Engine {
 
     pub(crate) fn on_group_enter(&mut self, agent: AgentId, group: &RankGroup, payload: Bytes) {
         if !self.may_meet(group) {
-            return self.child_misbehaved(agent, "it named a group that cannot be");
+            return self.job_child_misbehaved(agent, "it named a group that cannot be");
         }
         self.expect_meeting(group);
         let mut entered = Ok(());
@@ -80,7 +78,7 @@ impl Engine {
             entered = meeting.fence.on_child_enter(agent, 0, payload);
         });
         if let Err(error) = entered {
-            self.child_misbehaved(agent, &error.to_string());
+            self.job_child_misbehaved(agent, &error.to_string());
         }
     }
 
@@ -178,7 +176,7 @@ impl Engine {
                 FenceEffect::Enter(_, payload) => {
                     meeting.ask_at = None;
                     let (job, group) = (job.id(), Box::new(group.clone()));
-                    self.up(Message::GroupEnter { job, group, payload });
+                    self.up_job(Message::GroupEnter { job, group, payload });
                 }
                 FenceEffect::Release(_, payload) => self.end_meeting(group, payload),
             }
@@ -193,12 +191,12 @@ impl Engine {
             job.groups.released.push_back((self.now, group.clone(), payload.clone()));
         }
         let id = job.id();
-        let links = self.links_of(&meeting.members.below);
-        if links.is_empty() {
+        let children = self.busy_children(&meeting.members.below);
+        if children.is_empty() {
             return self.finish_groups();
         }
         let group = Box::new(group.clone());
-        self.send(links, Message::GroupRelease { job: id, group, payload });
+        self.tell_some(children, Message::GroupRelease { job: id, group, payload });
     }
 
     /// Lets the tasks here have what exchanges of groups have brought.
@@ -226,10 +224,8 @@ impl Engine {
             return;
         }
         let awaited = meeting.fence.awaited_children().collect();
-        let links = self.links_of(&awaited);
-        if !links.is_empty() {
-            self.send(links, Message::GroupAwaited(id, Box::new(group.clone())));
-        }
+        let awaited = self.busy_children(&awaited);
+        self.tell_some(awaited, Message::GroupAwaited(id, Box::new(group.clone())));
     }
 
     fn open_groups(&self, is_meant: impl Fn(&Meeting) -> bool) -> Vec<RankGroup> {
@@ -237,18 +233,17 @@ impl Engine {
         open.filter(|(_, meeting)| is_meant(meeting)).map(|(group, _)| group.clone()).collect()
     }
 
-    /// The links of these children, but for those that are gone or have done with the job.
-    fn links_of(&self, children: &BTreeSet<AgentId>) -> Vec<LinkId> {
+    /// Those of these children that are not gone, nor have done with the job.
+    fn busy_children(&self, children: &BTreeSet<AgentId>) -> Vec<AgentId> {
         let Some(job) = &self.job else { return Vec::new() };
-        let busy = children.intersection(&job.children).filter_map(|id| self.children.get(id));
-        busy.filter(|child| child.is_up()).filter_map(|child| child.link).collect()
+        let busy = children.intersection(&job.children).copied();
+        busy.filter(|&child| self.is_job_child_there(child)).collect()
     }
 
     /// Whether a child has said that no task below it runs any more, and others may go on without those.
     fn is_done_with_job(&self, child: AgentId) -> bool {
-        let is_up = self.children.get(&child).is_some_and(Child::is_up);
         let is_done = |job: &Job| !job.children.contains(&child) && !job.is_failing;
-        is_up && self.job.as_ref().is_some_and(is_done)
+        self.is_job_child_there(child) && self.job.as_ref().is_some_and(is_done)
     }
 
     /// Whether a peer may name this group: ranks of the job, and some.
@@ -265,11 +260,8 @@ impl Engine {
         for &(first, last) in job.spec.map.nodes().ranges() {
             agents.insert_range(NodeId(first).agent().0, NodeId(last).agent().0);
         }
-        let has_tasks = |child: &Child| {
-            agents.contains(child.agent.0) || agents.difference(&child.below) != agents
-        };
-        let of_job = job.children.iter().filter_map(|agent| self.children.get(agent));
-        of_job.filter(|child| has_tasks(child)).map(|child| child.agent).collect()
+        let has_tasks = |child: &AgentId| agents.difference(&self.job_subtree(*child)) != agents;
+        job.children.iter().copied().filter(has_tasks).collect()
     }
 
     fn members_of(&self, group: &RankGroup) -> Members {
@@ -285,9 +277,9 @@ impl Engine {
             if last.replace(agent) == Some(agent) {
                 continue;
             }
-            match self.child_towards(agent) {
+            match self.job_child_towards(agent) {
                 _ if agent == self.id => members.here = true,
-                Some(child) => drop(members.below.insert(child.agent)),
+                Some(child) => drop(members.below.insert(child)),
                 None => members.elsewhere = !self.is_head(),
             }
         }

@@ -13,9 +13,8 @@ use proto::Readers;
 use wire::{Message, Stdin};
 
 use super::Job;
-use crate::child::Child;
+use crate::Effect;
 use crate::engine::Engine;
-use crate::{Effect, LinkId};
 
 /// Standard input that may be on its way to a task, in bytes.
 pub(crate) const INPUT_BYTES: u32 = 256 << 10;
@@ -78,8 +77,7 @@ impl Engine {
             Stdin::Nobody => Vec::new(),
             Stdin::Task(rank) => {
                 let agent = job.spec.map.node_of(rank).map(NodeId::agent);
-                let child = agent.and_then(|agent| self.child_towards(agent));
-                child.map(|child| child.agent).into_iter().collect()
+                agent.and_then(|agent| self.job_child_towards(agent)).into_iter().collect()
             }
             Stdin::All => job.children.iter().copied().collect(),
         };
@@ -89,35 +87,31 @@ impl Engine {
             job.input.readers = Readers::new(INPUT_BYTES, readers);
         }
         if is_alone {
-            self.up(Message::InputClosed(id));
+            self.up_job(Message::InputClosed(id));
         }
     }
 
     /// Handles a piece of standard input.
     pub(crate) fn on_input(&mut self, id: JobId, offset: u64, data: Bytes) {
-        let links = self.reading_links();
+        let children = self.reading_children();
         let Some(job) = self.job.as_mut().filter(|job| job.id() == id) else { return };
         if job.to_spawn.is_empty() {
             self.write_tasks(&data);
         } else if !job.reading_tasks().is_empty() {
             job.input.held.push_back(data.clone());
         }
-        if !links.is_empty() {
-            self.send(links, Message::Input { job: id, offset, data });
-        }
+        self.tell_some(children, Message::Input { job: id, offset, data });
     }
 
     pub(crate) fn on_input_end(&mut self, id: JobId) {
-        let links = self.reading_links();
+        let children = self.reading_children();
         let Some(job) = self.job.as_mut().filter(|job| job.id() == id) else { return };
         if job.to_spawn.is_empty() {
             self.end_task_input();
         } else {
             job.input.is_end_held = true;
         }
-        if !links.is_empty() {
-            self.send(links, Message::InputEnd(id));
-        }
+        self.tell_some(children, Message::InputEnd(id));
     }
 
     /// Gives tasks that have all been created what came for them meanwhile.
@@ -147,23 +141,14 @@ impl Engine {
         }
     }
 
-    /// The links of children below which somebody reads. One that is being lost has missed orders that
-    /// came before.
-    fn reading_links(&self) -> Vec<LinkId> {
+    /// The children below which somebody reads.
+    fn reading_children(&self) -> Vec<AgentId> {
         let Some(job) = &self.job else { return Vec::new() };
-        let link = |reader: &Reader| match reader {
+        let child = |reader: &Reader| match reader {
             Reader::Task(_) => None,
-            Reader::Child(agent) => self.children.get(agent).filter(|child| child.is_up())?.link,
+            Reader::Child(agent) => Some(*agent),
         };
-        job.input.readers.iter().filter_map(link).collect()
-    }
-
-    /// The child that this agent is, or is below.
-    pub(super) fn child_towards(&self, agent: AgentId) -> Option<&Child> {
-        let below = self.children.range(..=agent).next_back();
-        let owner = |child: &&Child| child.agent == agent || child.below.contains(agent.0);
-        let child = below.map(|(_, child)| child).filter(owner);
-        child.or_else(|| self.children.values().find(owner))
+        job.input.readers.iter().filter_map(child).collect()
     }
 
     /// Handles that a task here, or the slowest below a child, has taken more.
@@ -171,7 +156,7 @@ impl Engine {
         let Some(job) = &mut self.job else { return };
         let (id, grant) = (job.id(), job.input.readers.on_taken(&reader, bytes));
         if let Some(grant) = grant {
-            self.up(Message::InputCredit(id, grant));
+            self.up_job(Message::InputCredit(id, grant));
         }
     }
 
@@ -182,9 +167,9 @@ impl Engine {
         };
         let (id, grant) = (job.id(), job.input.readers.on_closed(&reader));
         if job.input.readers.is_empty() {
-            self.up(Message::InputClosed(id));
+            self.up_job(Message::InputClosed(id));
         } else if let Some(grant) = grant {
-            self.up(Message::InputCredit(id, grant));
+            self.up_job(Message::InputCredit(id, grant));
         }
     }
 }

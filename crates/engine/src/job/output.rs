@@ -114,8 +114,9 @@ impl Engine {
 
     /// Sends what the credit allows; reads on from the tasks only when nothing waits.
     pub(crate) fn send_output(&mut self) {
+        let is_orphan = self.is_orphan();
         while let Some(job) = &mut self.job
-            && self.credit.is_open()
+            && (self.credit.is_open() || is_orphan)
             && let Some((from, output)) = job.output.pop_front()
         {
             let bytes = output.len();
@@ -123,7 +124,7 @@ impl Engine {
             if self.is_head() {
                 self.deliver(output);
             } else {
-                self.up(Message::Output(output));
+                self.up_job(Message::Output(output));
             }
             self.grant_output(from, bytes);
         }
@@ -162,8 +163,15 @@ impl Engine {
 
     /// Lets a child send more, once what it sent is out of this member's hands.
     fn grant_output(&mut self, from: Option<AgentId>, bytes: usize) {
-        let Some(child) = from.and_then(|agent| self.children.get_mut(&agent)) else { return };
-        if let (Some(grant), Some(link)) = (child.grants.on_passed(bytes), child.link) {
+        let Some(from) = from else { return };
+        if let Some(edge) = self.edge_mut(from) {
+            if let Some(grant) = edge.grants.on_passed(bytes) {
+                self.send_to([from], Message::OutputCredit(grant));
+            }
+        } else if self.place.is_none()
+            && let Some(child) = self.children.get_mut(&from)
+            && let (Some(grant), Some(link)) = (child.grants.on_passed(bytes), child.link)
+        {
             self.send(vec![link], Message::OutputCredit(grant));
         }
     }

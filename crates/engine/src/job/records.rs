@@ -121,7 +121,7 @@ impl Engine {
             let id = job.id();
             let rest = job.records.waiting.split_off(RECORDS_MAX.min(job.records.waiting.len()));
             let records = mem::replace(&mut job.records.waiting, rest);
-            self.up(Message::Records(id, records));
+            self.up_job(Message::Records(id, records));
         }
     }
 }

@@ -44,7 +44,7 @@ fn release(ranks: &[u32]) -> Message {
 fn done(rank: u32, status: ExitStatus) -> Message {
     let mut statuses = StatusRuns::default();
     statuses.insert(Rank(rank), status);
-    Message::Done { job: JOB, statuses }
+    Message::Done { job: JOB, statuses, by_order: false }
 }
 
 fn let_out() -> Effect {

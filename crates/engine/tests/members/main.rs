@@ -369,7 +369,7 @@ fn a_signal_for_programs_reaches_the_tasks_only_if_it_is_to_and_only_while_they_
 fn a_second_signal_while_the_agents_leave_ends_the_session_at_once_with_the_signals_status() {
     let mut head = running(1, |_| {});
     let statuses = StatusRuns::default();
-    head.message(LinkId(1), Message::Done { job: JOB, statuses });
+    head.message(LinkId(1), Message::Done { job: JOB, statuses, by_order: false });
     head.input(Input::UserSignal(Signal::INT));
     assert!(!head.effects().iter().any(is_abandon), "the agents have a moment to leave");
     head.input(Input::UserSignal(Signal::TERM));
@@ -438,7 +438,7 @@ fn a_session_whose_agents_all_say_farewell_ends_with_their_counts() {
     let mut head = running(2, |_| {});
     for child in 1..=2 {
         let statuses = StatusRuns::default();
-        head.message(LinkId(child), Message::Done { job: JOB, statuses });
+        head.message(LinkId(child), Message::Done { job: JOB, statuses, by_order: false });
     }
     assert_eq!(head.sent(), [Message::Shutdown, Message::Shutdown]);
     for child in 1..=2 {

@@ -213,6 +213,8 @@ pub(crate) fn session() -> SessionSpec {
         heartbeat_ms: 2500,
         link_timeout_ms: 8000,
         marks: false,
+        route: None,
+        pushes_contacts: true,
     }
 }
 

@@ -32,6 +32,8 @@ impl World<'_> {
             Effect::SetLinkTimeout(link, ms) => self.set_link_timeout(id, link, ms),
             Effect::Close(link) => self.close_link(id, link),
             Effect::Prepare { job, host: _, apps } => self.prepare(id, job.job, &apps),
+            Effect::Listen => self.listen(id),
+            Effect::Connect { peer, contact } => self.seek(id, peer, contact),
             Effect::Spawn(spawn) => self.spawn(id, &spawn),
             Effect::SignalTasks { job: _, signal } => self.signal_tasks(id, signal),
             Effect::Sweep(job) => self.sweep(id, job),

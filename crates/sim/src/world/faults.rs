@@ -8,6 +8,7 @@ use wire::Stream;
 
 use super::{Happening, World};
 use crate::fault::{Fault, ShellPlan, TwinOf, Way};
+use crate::link::Link;
 use crate::process::{End, Process, ProcessId};
 use crate::shell::{Shell, ShellId, ShellProgram};
 use crate::task::stream_index;
@@ -45,6 +46,8 @@ impl World<'_> {
             Fault::HalfLost(agent, Way::Up) => self.cut(agent, [true, false], true).is_some(),
             Fault::HalfLost(agent, Way::Down) => self.cut(agent, [false, true], true).is_some(),
             Fault::HalfOpen(agent, way) => self.half_open(agent, way),
+            Fault::CutRoute(agent) => self.cut_route(agent),
+            Fault::BreakRoute(agent) => self.break_route(agent),
             Fault::SlowLink(agent, time) => self.slow_link(agent, time),
             Fault::Twin(agent, of) => self.bring_up_twin(agent, of),
             Fault::Pause(agent, time) => self.pause(agent, time),
@@ -178,9 +181,34 @@ impl World<'_> {
         true
     }
 
+    /// The link of an agent to its routing parent, if it has one of its own.
+    fn route_of(&self, agent: AgentId) -> Option<LinkId> {
+        let id = self.running(agent)?;
+        let is_it = |link: &Link| link.ends[1] == id && link.is_route && !link.is_closed[1];
+        self.links.iter().rposition(is_it).map(|index| LinkId(index as u64))
+    }
+
+    fn cut_route(&mut self, agent: AgentId) -> bool {
+        let Some(link) = self.route_of(agent) else { return false };
+        self.cut_link(link, BOTH, true);
+        true
+    }
+
+    /// Both ends are told that a link is gone, and what was on it is lost.
+    fn break_route(&mut self, agent: AgentId) -> bool {
+        let Some(link) = self.route_of(agent) else { return false };
+        for end in [0, 1] {
+            self.break_link(link, end, LinkEnd::Closed, Happening::LinkDown);
+        }
+        true
+    }
+
     pub(super) fn links_up_of(&self, id: ProcessId) -> Vec<LinkId> {
         let links = self.links.iter().zip(0..);
-        links.filter(|(link, _)| link.ends[1] == id).map(|(_, index)| LinkId(index)).collect()
+        links
+            .filter(|(link, _)| link.ends[1] == id && !link.is_route)
+            .map(|(_, index)| LinkId(index))
+            .collect()
     }
 
     fn cut_for(&mut self, agent: AgentId, time: Duration) -> bool {

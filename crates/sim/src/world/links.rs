@@ -11,11 +11,12 @@ use crate::process::ProcessId;
 
 impl World<'_> {
     /// Joins two processes and tells both.
-    pub(super) fn connect(&mut self, parent: ProcessId, child: ProcessId) {
+    pub(super) fn connect(&mut self, parent: ProcessId, child: ProcessId, is_route: bool) {
         let link = LinkId(self.links.len() as u64);
         let agent = self.processes[child.0].agent;
-        let over_shell = self.session.is_over_shell(agent);
+        let over_shell = !is_route && self.session.is_over_shell(agent);
         let mut new = Link::new(parent, child, self.machines.link_latency(agent));
+        new.is_route = is_route;
         // Nobody probes a shell's streams.
         new.is_hushed = over_shell;
         self.links.push(new);

@@ -13,7 +13,7 @@ use crate::process::{End, Process, ProcessId};
 use crate::shell::{CALL_AGAIN, HUNG_MAX, Shell, ShellId, ShellProgram};
 
 /// How long a system call takes to find that nobody answers.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Within which time all is gone that was below a process that has ended.
 const REAPED_MAX: Duration = Duration::from_secs(1);
@@ -235,7 +235,7 @@ impl World<'_> {
             let words = "connection timed out".into();
             self.after(CONNECT_TIMEOUT, Happening::Input(id, Input::ConnectFailed(words)));
         } else if self.processes[by.0].is_running() {
-            self.connect(by, id);
+            self.connect(by, id, false);
         } else {
             self.tell(id, Input::ConnectFailed("connection refused".into()));
         }

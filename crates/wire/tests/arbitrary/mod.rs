@@ -11,9 +11,9 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
-    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch, LossCause, Mark,
-    MarkKind, Message, Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure,
-    Stats, Stdin, Stream, TaskRecord, Welcome, Work,
+    AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
+    LossCause, Mark, MarkKind, Message, Output, OutputSpec, Routes, SessionSpec, ShellFailureKind,
+    StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -89,7 +89,11 @@ fn stream_message() -> impl Strategy<Value = Message> {
 
 fn end_message() -> impl Strategy<Value = Message> {
     prop_oneof![
-        (job(), statuses()).prop_map(|(job, statuses)| Message::Done { job, statuses }),
+        (job(), statuses(), any::<bool>()).prop_map(|(job, statuses, by_order)| Message::Done {
+            job,
+            statuses,
+            by_order
+        }),
         agent_loss().prop_map(Message::Lost),
         Just(Message::Shutdown),
         stats().prop_map(|stats| Message::Bye(Box::new(stats))),
@@ -100,6 +104,7 @@ fn end_message() -> impl Strategy<Value = Message> {
             .prop_map(|(below, names)| Message::Work(Box::new(Work { below, names }))),
         vec(mark(), 0..5).prop_map(Message::Marks),
         (job(), vec(task_record(), 0..5)).prop_map(|(job, all)| Message::Records(job, all)),
+        routed(),
     ]
 }
 
@@ -155,8 +160,9 @@ fn welcome() -> impl Strategy<Value = Welcome> {
 
 fn session_spec() -> impl Strategy<Value = SessionSpec> {
     let numbers = any::<[u32; 6]>();
-    let others = (option::of(number()), any::<bool>());
-    (vec(any::<u8>(), 0..20), numbers, others).prop_map(|(bootstrap, numbers, (batch, marks))| {
+    let others = (option::of(number()), any::<bool>(), option::of(route()), any::<bool>());
+    (vec(any::<u8>(), 0..20), numbers, others).prop_map(|(bootstrap, numbers, others)| {
+        let (batch, marks, route, pushes_contacts) = others;
         let [bulk_max, window, retries_max, start_timeout_ms, heartbeat_ms, link_timeout_ms] =
             numbers;
         SessionSpec {
@@ -169,6 +175,8 @@ fn session_spec() -> impl Strategy<Value = SessionSpec> {
             heartbeat_ms,
             link_timeout_ms,
             marks,
+            route,
+            pushes_contacts,
         }
     })
 }
@@ -308,7 +316,7 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
 }
 
 fn stats() -> impl Strategy<Value = Stats> {
-    let counts = (any::<[u32; 5]>(), any::<[u64; 4]>(), any::<[u64; 4]>(), any::<u64>());
+    let counts = (any::<[u32; 5]>(), any::<[u64; 5]>(), any::<[u64; 5]>(), any::<u64>());
     (counts, id_set()).prop_map(
         |(
             ([agents, links_max, retries, shell_links, deliveries], messages, bytes, join_us_max),
@@ -335,6 +343,31 @@ fn statuses() -> impl Strategy<Value = StatusRuns> {
         }
         statuses
     })
+}
+
+/// Messages of sessions that route.
+fn routed() -> impl Strategy<Value = Message> {
+    let contacts = || vec((number().prop_map(AgentId), contact()), 0..5);
+    let ends = any::<(u32, u32)>().prop_map(|(from, to)| (AgentId(from), AgentId(to)));
+    prop_oneof![
+        contacts().prop_map(Message::Contacts),
+        number().prop_map(|id| Message::Resolve(AgentId(id))),
+        (id_set(), contacts())
+            .prop_map(|(members, contacts)| Message::Route(Box::new(Routes { members, contacts }))),
+        any::<[u32; 2]>().prop_map(Message::Attach),
+        any::<[u32; 2]>().prop_map(Message::Received),
+        Just(Message::Routed),
+        (ends, output()).prop_map(|((from, to), output)| {
+            let forward = Forward::new(from, to, &Message::Output(output));
+            Message::Forward(forward.expect("a piece of output fits into a frame"))
+        }),
+        id_set().prop_map(Message::Gone),
+    ]
+}
+
+fn contact() -> impl Strategy<Value = Contact> {
+    let address = any::<(std::net::IpAddr, u16)>().prop_map(std::net::SocketAddr::from);
+    vec(address, 0..40).prop_map(Contact::from)
 }
 
 fn tree() -> impl Strategy<Value = Tree> {

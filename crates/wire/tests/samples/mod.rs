@@ -4,13 +4,13 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, RankGroup, Signal, StatusRuns, TaskMap,
-    Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, RankGroup, Route, Signal, StatusRuns,
+    TaskMap, Tree, Usage,
 };
 use wire::{
-    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch, LossCause, Mark,
-    MarkKind, Message, Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure,
-    Stats, Stdin, Stream, TaskRecord, Welcome, Work,
+    AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
+    LossCause, Mark, MarkKind, Message, Output, OutputSpec, Routes, SessionSpec, ShellFailureKind,
+    StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -36,7 +36,7 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::InputClosed(JOB),
         Message::Signal(JOB, Signal(10)),
         Message::Stop { job: JOB, grace_ms: 2_000 },
-        Message::Done { job: JOB, statuses: statuses() },
+        Message::Done { job: JOB, statuses: statuses(), by_order: true },
         Message::Lost(agent_loss()),
         Message::Shutdown,
         Message::Bye(Box::new(stats())),
@@ -50,6 +50,14 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::GroupRelease { job: JOB, group: group(), payload: Bytes::from_static(b"all") },
         Message::GroupAwaited(JOB, group()),
         Message::Warning(JOB, job_warning()),
+        Message::Contacts(vec![contact()]),
+        Message::Resolve(AgentId(9)),
+        Message::Route(Box::new(Routes { members: IdSet::range(1, 9), contacts: vec![contact()] })),
+        Message::Attach([0, 7]),
+        Message::Received([16, 300]),
+        Message::Routed,
+        Message::Forward(Forward::new(AgentId(4), AgentId(9), &Message::OutputCredit(7)).unwrap()),
+        Message::Gone(IdSet::range(2, 3)),
     ]
 }
 
@@ -96,6 +104,14 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::GroupRelease { .. } => "group_release",
         Message::GroupAwaited(..) => "group_awaited",
         Message::Warning(..) => "warning",
+        Message::Contacts(_) => "contacts",
+        Message::Resolve(_) => "resolve",
+        Message::Route(_) => "route",
+        Message::Attach(_) => "attach",
+        Message::Received(_) => "received",
+        Message::Routed => "routed",
+        Message::Forward(_) => "forward",
+        Message::Gone(_) => "gone",
     }
 }
 
@@ -122,8 +138,15 @@ fn welcome() -> Welcome {
             heartbeat_ms: 3_000,
             link_timeout_ms: 9_000,
             marks: true,
+            route: Some(Route::Kary(3)),
+            pushes_contacts: true,
         },
     }
+}
+
+fn contact() -> (AgentId, Contact) {
+    let addresses = ["10.0.0.4:4711", "[fd00::4]:4711"].map(|text| text.parse().unwrap());
+    (AgentId(4), Contact::from(addresses.to_vec()))
 }
 
 fn work() -> Work {
@@ -242,8 +265,8 @@ fn task_record() -> TaskRecord {
 fn stats() -> Stats {
     Stats {
         agents: 6,
-        messages: [1, 2, 3, 4],
-        bytes: [100, 200, 300, 1 << 40],
+        messages: [1, 5, 2, 3, 4],
+        bytes: [100, 50, 200, 300, 1 << 40],
         links_max: 3,
         retries: 1,
         shell_links: 2,
