@@ -458,7 +458,7 @@ impl Engine {
         {
             job.reported = true;
             // They may have to be told again, to another, where the parent may get lost.
-            let kept = is_routed.then(|| job.statuses.clone()).unwrap_or_default();
+            let kept = if is_routed { job.statuses.clone() } else { StatusRuns::default() };
             let statuses = core::mem::replace(&mut job.statuses, kept);
             let by_order = job.stopping.is_some();
             let job = job.id();
