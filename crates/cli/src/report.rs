@@ -178,9 +178,6 @@ impl Report<'_> {
             }
             StartCause::Silent => format!("no answer within {ELAPSED}"),
             StartCause::Deadline => "not up when the time to join was over".to_owned(),
-            StartCause::Parent(parent) => {
-                format!("{}, which was to start it, is not up", agent_name(self.names, parent))
-            }
         };
         let text = match failure.attempts {
             0 | 1 => text,
@@ -473,7 +470,7 @@ fn hints(failures: &[StartFailure]) -> Vec<&'static str> {
              input (`ssh -o BatchMode=yes HOST true`)",
             (),
         )),
-        StartCause::NoShell(_) | StartCause::Deadline | StartCause::Parent(_) => None,
+        StartCause::NoShell(_) | StartCause::Deadline => None,
     });
     found.collect::<BTreeMap<_, ()>>().into_keys().collect()
 }
@@ -532,7 +529,7 @@ mod tests {
                 failure(3, refused, &words(3)),
                 failure(7, denied, "Permission denied (publickey)."),
                 failure(5, StartCause::Silent, ""),
-                failure(8, StartCause::Parent(AgentId(7)), ""),
+                failure(8, StartCause::Deadline, ""),
             ],
             ..Outcome::default()
         };
@@ -586,7 +583,8 @@ mod tests {
     }
 
     fn loss(agent: u32, agents: IdSet, cause: LossCause, words: &str) -> AgentLoss {
-        AgentLoss { agent: AgentId(agent), agents, cause, words: words.to_owned() }
+        let (agent, again, words) = (AgentId(agent), IdSet::new(), words.to_owned());
+        AgentLoss { agent, agents, again, cause, words }
     }
 
     fn only(agent: u32) -> IdSet {

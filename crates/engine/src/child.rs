@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use model::{AgentId, ExitStatus, IdSet, Time, Tree};
 use proto::{Grants, Silence};
-use wire::{LossCause, ShellFailureKind, StartCause};
+use wire::{LossCause, ShellFailureKind, StartCause, Work};
 
 use crate::child_table::Noted;
 use crate::rng::Rng;
@@ -17,10 +17,12 @@ use crate::{LinkId, StartId};
 pub(crate) struct Child {
     pub(crate) agent: AgentId,
     pub(crate) name: String,
-    /// The agents that it must start, and their names in order; the names are given away when it
-    /// joins.
+    /// The agents that it must start, and their names in order, until it joins.
     pub(crate) below: IdSet,
     pub(crate) names: Vec<String>,
+    /// What it was given to start when it joined and later. Kept until the launch: if it is lost
+    /// before, others start them.
+    pub(crate) given: Vec<Work>,
     pub(crate) tree: Tree,
     pub(crate) state: ChildState,
     /// The helper that runs its latest start, while that helper lives.
@@ -79,6 +81,7 @@ impl Child {
             name,
             below,
             names,
+            given: Vec::new(),
             tree,
             state: ChildState::Waiting,
             shell: None,
@@ -149,7 +152,7 @@ pub(crate) fn back_off(
     let retries = match cause {
         StartCause::Shell(kind, status) => retries_of(kind, status),
         StartCause::NoShell(_) => 1,
-        StartCause::Silent | StartCause::Deadline | StartCause::Parent(_) => 0,
+        StartCause::Silent | StartCause::Deadline => 0,
     };
     if attempts > retries.min(retries_max) {
         return None;

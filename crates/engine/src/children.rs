@@ -15,7 +15,7 @@ use model::{AgentId, IdSet, StatusRuns, Time, Tree};
 use proto::{Event, Grants, Silence};
 use wire::{
     AgentLoss, Hello, LossCause, MarkKind, Message, ShellFailureKind, StartCause, StartFailure,
-    Stats, Welcome,
+    Stats, Welcome, Work,
 };
 
 use crate::child::{Child, ChildState, Failure, back_off};
@@ -54,8 +54,15 @@ impl Engine {
             let child =
                 Child::new(self.now, branch.child, name, branch.below, below_names, branch.tree);
             self.waiting.push_back(branch.child);
-            self.children.insert(branch.child, child);
+            self.insert_child(child);
         }
+    }
+
+    pub(crate) fn insert_child(&mut self, child: Child) {
+        if let Some(job) = &mut self.job {
+            job.add_child(child.agent);
+        }
+        self.children.insert(child.agent, child);
     }
 
     /// Starts as many children as the window and the current set allow.
@@ -156,13 +163,19 @@ impl Engine {
         let joined_in = u64::try_from(joined_in).unwrap_or(u64::MAX);
         self.stats.join_us_max = self.stats.join_us_max.max(joined_in);
         self.first_share(agent);
+        let session = self.session();
         let Some(child) = self.children.get_mut(&agent) else { return };
+        let names = names::fold(&core::mem::take(&mut child.names));
+        let below = child.below.clone();
+        if !child.is_leaf() {
+            child.given = vec![Work { below: below.clone(), names: names.clone() }];
+        }
         let welcome = Welcome {
             tree: child.tree,
-            below: child.below.clone(),
-            names: names::fold(&core::mem::take(&mut child.names)),
+            below,
+            names,
             own_name: child.name.clone(),
-            session: (*self.session()).clone(),
+            session: (*session).clone(),
         };
         let timeout_ms = welcome.session.link_timeout_ms;
         self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
@@ -246,8 +259,9 @@ impl Engine {
         }
     }
 
-    /// Reports a child, and with it all that it was to start, as failed.
+    /// Reports a child as failed, and takes over what it was to start.
     fn fail(&mut self, agent: AgentId, failure: Failure) {
+        let (again, given_up) = self.orphans_of(agent);
         let Some(child) = self.children.get_mut(&agent) else { return };
         child.state = ChildState::Gone { kill_shell_at: None };
         let report = |agents: IdSet, cause, words| StartFailure {
@@ -260,13 +274,13 @@ impl Engine {
         };
         let only = IdSet::range(agent.0, agent.0);
         let mut failures = vec![report(only, failure.cause, failure.words)];
-        if !child.below.is_empty() {
-            let cause = StartCause::Parent(agent);
-            failures.push(report(child.below.clone(), cause, String::new()));
+        if !given_up.is_empty() {
+            failures.push(never_started(given_up, self.id));
         }
         self.mark(agent, MarkKind::GivenUp);
         self.on_start_failures(failures);
         self.child_ended(agent);
+        self.take_over(agent, &again);
     }
 
     /// Passes failures on to the head.
@@ -282,6 +296,7 @@ impl Engine {
 
     /// Handles that the time to join is over: whoever is not up is reported, with its last words.
     pub(crate) fn give_up_joining(&mut self) {
+        self.joining.is_over = true;
         self.waiting.clear();
         self.fail_held();
         let agents: Vec<AgentId> = self.children.keys().copied().collect();
@@ -311,14 +326,7 @@ impl Engine {
         if held.is_empty() {
             return;
         }
-        self.on_start_failures(vec![StartFailure {
-            agents: held,
-            cause: StartCause::Deadline,
-            words: String::new(),
-            elapsed_ms: 0,
-            attempts: 0,
-            by: self.id,
-        }]);
+        self.on_start_failures(vec![never_started(held, self.id)]);
     }
 
     /// Kills a start's shell, whose end then fails the start with `cause`.
@@ -357,6 +365,7 @@ impl Engine {
         self.drop_held();
         let mut unjoined = Vec::new();
         for child in self.children.values_mut() {
+            child.given = Vec::new();
             match child.state {
                 ChildState::Waiting
                 | ChildState::BackingOff { .. }
@@ -408,8 +417,10 @@ impl Engine {
         }
     }
 
-    /// Reports a child that was up, and with it all below, as lost.
+    /// Reports a child that was up as lost, and with it all below unless they can be taken over.
     fn lose(&mut self, agent: AgentId) {
+        let (again, mut agents) = self.orphans_of(agent);
+        agents.insert(agent.0);
         let Some(child) = self.children.get_mut(&agent) else { return };
         let gone = ChildState::Gone { kill_shell_at: Some(self.now) };
         let ChildState::Losing { cause, words, .. } = core::mem::replace(&mut child.state, gone)
@@ -420,12 +431,11 @@ impl Engine {
             self.links.remove(&link);
             self.effects.push_back(Effect::Close(link));
         }
-        let agents = child.subtree();
         self.mark(agent, MarkKind::GivenUp);
         self.kill_shell_of(agent);
         // While the session ends, to be gone is what was asked for.
         if self.ending.is_none() {
-            self.on_loss(AgentLoss { agent, agents, cause, words });
+            self.on_loss(AgentLoss { agent, agents, again: again.clone(), cause, words });
         } else if self.place.is_some() {
             // It would have told itself.
             self.stats.unfinished = self.stats.unfinished.union(&agents);
@@ -433,6 +443,7 @@ impl Engine {
             self.stats.unfinished = self.stats.unfinished.union(&agents);
         }
         self.child_ended(agent);
+        self.take_over(agent, &again);
     }
 
     /// Passes a loss on to the head.
@@ -440,6 +451,8 @@ impl Engine {
         if !self.is_head() {
             self.events.push_back(Event::AgentLost(loss.clone()));
         }
+        self.discount_workers(&loss.agents.union(&loss.again));
+        self.joining_again(&loss.again);
         self.not_joining(&loss.agents);
         self.await_no_routes_of(loss.agent);
         self.up(Message::Lost(loss));
@@ -588,10 +601,19 @@ fn shell_loss(cause: StartCause) -> Option<LossCause> {
             Some(LossCause::Killed(signal))
         }
         StartCause::Shell(_, status) => Some(LossCause::Shell(status)),
-        StartCause::NoShell(_)
-        | StartCause::Silent
-        | StartCause::Deadline
-        | StartCause::Parent(_) => None,
+        StartCause::NoShell(_) | StartCause::Silent | StartCause::Deadline => None,
+    }
+}
+
+/// What `by` says of agents that waited for their turn when the time to join was over.
+pub(crate) fn never_started(agents: IdSet, by: AgentId) -> StartFailure {
+    StartFailure {
+        agents,
+        cause: StartCause::Deadline,
+        words: String::new(),
+        elapsed_ms: 0,
+        attempts: 0,
+        by,
     }
 }
 

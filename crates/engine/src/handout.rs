@@ -7,7 +7,7 @@
 //! itself alone: it is responsible for nobody before it has joined.
 //!
 //! A host that has not been started is held by one agent at any time: by whoever was given it last.
-//! Nothing is given back, so a share must be small: a part of what is left that shrinks as that
+//! Nothing is given back but by those that are lost (`takeover.rs`), so a share must be small: a part of what is left that shrinks as that
 //! runs out ([`Handout::share`]). That is two messages for every few hosts, and one in vain from
 //! each agent at the most: who has asked is told when there is something, and only then.
 //!
@@ -150,11 +150,7 @@ impl Engine {
 
     fn add_child(&mut self, agent: AgentId, name: String) -> AgentId {
         let tree = Tree::adaptive(); // told better when it joins
-        let child = Child::new(self.now, agent, name, IdSet::new(), Vec::new(), tree);
-        self.children.insert(agent, child);
-        if let Some(job) = &mut self.job {
-            job.add_child(agent);
-        }
+        self.insert_child(Child::new(self.now, agent, name, IdSet::new(), Vec::new(), tree));
         self.set_ticker();
         agent
     }
@@ -193,8 +189,14 @@ impl Engine {
             return self.abandon("its parent gave it work beyond the plan".into());
         };
         handout.asked = false;
-        handout.put(&work.below, names);
         self.joining.missing = self.joining.missing.union(&work.below);
+        self.hand_out(&work.below, names);
+    }
+
+    /// Hands out agents that this member is to start beyond those it held.
+    pub(crate) fn hand_out(&mut self, below: &IdSet, names: Vec<String>) {
+        let Some(handout) = &mut self.handout else { return };
+        handout.put(below, names);
         if self.ending.is_some() {
             self.drop_held();
             return;
@@ -219,6 +221,7 @@ impl Engine {
             let (below, names) = handout.take(share);
             child.below = child.below.union(&below);
             let work = Work { below, names: names::fold(&names) };
+            child.given.push(work.clone());
             self.send(vec![link], Message::Work(Box::new(work)));
         }
     }
@@ -274,6 +277,14 @@ impl Engine {
     pub(crate) fn count_workers(&mut self, ids: &IdSet) {
         if let Some(handout) = &mut self.handout {
             handout.joined += ids.len();
+        }
+    }
+
+    /// No longer counts those that had joined and are gone.
+    pub(crate) fn discount_workers(&mut self, gone: &IdSet) {
+        if let Some(handout) = &mut self.handout {
+            let joined = gone.difference(&self.joining.missing).len();
+            handout.joined = handout.joined.saturating_sub(joined);
         }
     }
 }

@@ -11,7 +11,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -19,11 +19,10 @@ use bytes::Bytes;
 use model::{AgentId, IdSet, JobId, Route, Signal, StatusRuns, TaskMap, Time};
 use proto::Event;
 use wire::frame::DATA_BYTES_MAX;
-use wire::{
-    AgentLoss, JobFault, JobSpec, Launch, Message, Routes, StartCause, StartFailure, Stdin, Stream,
-};
+use wire::{AgentLoss, JobFault, JobSpec, Launch, Message, Routes, StartFailure, Stdin, Stream};
 
 use crate::child;
+use crate::children::never_started;
 use crate::engine::Orders;
 use crate::job::INPUT_BYTES;
 use crate::roll_call::RollCall;
@@ -248,6 +247,8 @@ impl Head {
     }
 
     fn on_joined(&mut self, ids: &IdSet, orders: &mut Orders) {
+        // Who was told of as lost stays so, though its parent may have started it again meanwhile.
+        let ids = &self.roll.without_failed(ids);
         self.roll.on_joined(orders.now, ids);
         orders.events.push_back(Event::AgentsJoined(ids.clone()));
         if let (State::Joining { deadline, .. }, JoinLimit::Progress(patience)) =
@@ -265,8 +266,13 @@ impl Head {
         self.check_hope(exit_code::NOT_STARTED, orders.now);
     }
 
-    fn on_lost(&mut self, loss: AgentLoss, orders: &mut Orders) {
+    fn on_lost(&mut self, mut loss: AgentLoss, orders: &mut Orders) {
+        if !matches!(self.state, State::Joining { .. }) {
+            // Whoever launches starts nobody again.
+            loss.agents = loss.agents.union(&core::mem::take(&mut loss.again));
+        }
         self.roll.on_missing(&loss.agents);
+        self.roll.on_again(&loss.again);
         orders.events.push_back(Event::AgentLost(loss.clone()));
         let hit = self.members_of(&loss.agents);
         if !matches!(self.state, State::Routing) {
@@ -349,7 +355,7 @@ impl Head {
         };
         let late = self.roll.late();
         if !late.is_empty() {
-            self.on_start_failed(not_up(late), orders);
+            self.on_start_failed(never_started(late, AgentId::HEAD), orders);
         }
         self.members = members.clone();
         self.outcome.members = members.clone();
@@ -601,20 +607,8 @@ impl Head {
 
     /// Those of whom nobody has said anything: their parents hang too.
     fn give_up_missing(&mut self, orders: &mut Orders) {
-        self.on_start_failed(not_up(self.roll.undecided()), orders);
+        self.on_start_failed(never_started(self.roll.undecided(), AgentId::HEAD), orders);
         self.check_members(orders);
-    }
-}
-
-/// What the head says of those who are not waited for any longer.
-fn not_up(agents: IdSet) -> StartFailure {
-    StartFailure {
-        agents,
-        cause: StartCause::Deadline,
-        words: String::new(),
-        elapsed_ms: 0,
-        attempts: 0,
-        by: AgentId::HEAD,
     }
 }
 

@@ -25,6 +25,7 @@ mod joining;
 mod marks;
 mod set;
 mod suspension;
+mod takeover;
 
 mod contacts;
 mod edge;

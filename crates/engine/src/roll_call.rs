@@ -51,6 +51,16 @@ impl RollCall {
         self.failed = self.failed.union(agents);
     }
 
+    /// Handles that agents are started again.
+    pub(crate) fn on_again(&mut self, agents: &IdSet) {
+        self.joined = self.joined.difference(agents);
+    }
+
+    /// Those of the agents that nobody has told of as missing.
+    pub(crate) fn without_failed(&self, agents: &IdSet) -> IdSet {
+        agents.difference(&self.failed)
+    }
+
     /// When it may be time to go on though nothing happens.
     pub(crate) fn timeout(&self) -> Option<Time> {
         self.spares_at

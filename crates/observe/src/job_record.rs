@@ -298,6 +298,7 @@ mod tests {
         let loss = AgentLoss {
             agent: AgentId(2),
             agents: IdSet::range(2, 2),
+            again: IdSet::new(),
             cause: LossCause::LinkClosed,
             words: String::new(),
         };

@@ -34,6 +34,8 @@ pub(crate) struct Process {
     pub(crate) engine: Engine,
     /// The shell that started it.
     pub(crate) shell: Option<ShellId>,
+    /// The link on which it was welcomed.
+    pub(crate) uplink: Option<LinkId>,
     pub(crate) end: Option<End>,
     /// Its keeper was killed: nobody kills what it may leave behind.
     pub(crate) has_lost_keeper: bool,
@@ -70,6 +72,7 @@ impl Process {
             agent,
             engine,
             shell,
+            uplink: None,
             end: None,
             has_lost_keeper: false,
             is_unreaped: false,

@@ -97,6 +97,7 @@ impl Rulebook {
                 self.must_be_agents(&failure.agents)
             }
             Event::AgentLost(loss) => {
+                self.joined = self.joined.difference(&loss.again);
                 self.on_missing(&loss.agents, AGENT_LOST);
                 let is_news = self.told.insert(loss.agent.0);
                 let was_linked = truth.was_linked(loss.agent);
@@ -107,7 +108,10 @@ impl Rulebook {
                          hurt: {was_hurt}"
                     ));
                 }
-                self.must_be_agents(&loss.agents)
+                if !loss.again.is_empty() && self.phase != Phase::Joining {
+                    return Some(format!("{event:?}, but the job is launched"));
+                }
+                self.must_be_agents(&loss.agents.union(&loss.again))
             }
             Event::AllJoined(members) => self.on_members(members),
             Event::Launched(_) => self.enter(Phase::Settled, Phase::Running),
@@ -445,6 +449,7 @@ mod tests {
         let loss = wire::AgentLoss {
             agent: AgentId(2),
             agents: IdSet::range(2, 2),
+            again: IdSet::new(),
             cause: wire::LossCause::LinkClosed,
             words: String::new(),
         };

@@ -371,6 +371,7 @@ impl World<'_> {
             let agent = self.processes[id.0].agent;
             self.checker.refer(|reference| reference.on_event(agent, &event));
             self.sets.on_event(id, &event);
+            self.holders.on_event(id, &event);
             if id == ProcessId::HEAD {
                 self.follow_map(&event);
                 self.compare(&event);

@@ -442,8 +442,6 @@ pub enum StartCause {
     Silent,
     /// It was still being started, or waited for its turn, at the join deadline.
     Deadline,
-    /// Its spawn parent, this agent, did not join or was lost.
-    Parent(AgentId),
 }
 
 /// Kinds of failure of a remote shell, as far as its words tell.
@@ -623,8 +621,10 @@ impl Output {
 pub struct AgentLoss {
     /// The agent that was lost.
     pub agent: AgentId,
-    /// It and all that were below it.
+    /// It, and those below it that are lost with it.
     pub agents: IdSet,
+    /// Those below it that its parent starts again: the job is not launched yet.
+    pub again: IdSet,
     /// How it was noticed.
     pub cause: LossCause,
     /// What its shell said, printable and bounded.

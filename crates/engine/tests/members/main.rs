@@ -7,6 +7,7 @@ mod groups;
 mod member;
 mod missing;
 mod port;
+mod takeover;
 
 use std::time::Duration;
 
@@ -81,18 +82,6 @@ fn a_wrong_key_is_final_at_once() {
     let cause = head.outcome().start_failures[0].cause;
     assert_eq!(cause, StartCause::Shell(ShellFailureKind::Auth, ExitStatus::Exited(255)));
     assert_eq!(head.outcome().code, engine::exit_code::NOT_STARTED);
-}
-
-#[test]
-fn a_child_that_fails_takes_all_that_it_was_to_start_with_it() {
-    let mut head = Member::head(7, |config| config.tree = Tree::Chain);
-    let start = head.only_start();
-    head.shell_ends(start.start, ShellFailureKind::UnknownHost);
-    head.run_until_exit();
-    let failures = &head.outcome().start_failures;
-    assert_eq!(failures[0].agents, IdSet::range(1, 1));
-    assert_eq!(failures[1].agents, IdSet::range(2, 7));
-    assert_eq!(failures[1].cause, StartCause::Parent(AgentId(1)));
 }
 
 #[test]
@@ -463,6 +452,7 @@ fn a_peer_that_breaks_the_protocol_is_lost_and_nobody_panics() {
     let loss = AgentLoss {
         agent: AgentId(2),
         agents: IdSet::range(2, 2),
+        again: IdSet::new(),
         cause: LossCause::LinkClosed,
         words: String::new(),
     };

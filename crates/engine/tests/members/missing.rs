@@ -187,7 +187,8 @@ fn who_has_no_tasks_may_be_lost_or_lack_the_program_while_the_job_runs() {
     head.pass(BUNDLE);
     assert!(launch(&mut head).is_some());
     let (agent, words) = (AgentId(3), String::new());
-    let loss = AgentLoss { agent, agents: set(&[3]), cause: LossCause::LinkClosed, words };
+    let (agents, again, cause) = (set(&[3]), IdSet::new(), LossCause::LinkClosed);
+    let loss = AgentLoss { agent, agents, again, cause, words };
     head.message(engine::LinkId(3), Message::Lost(loss));
     let fault = JobFault::Program { agent: AgentId(4), app: 0, errno: 2, words: String::new() };
     head.message(engine::LinkId(4), Message::JobFault(JOB, Box::new(fault)));

@@ -46,12 +46,16 @@ impl World<'_> {
         let link = &mut self.links[index(link_id)];
         let end = link.end_of(id);
         let kind = message_kind(message);
-        if let Some(words) = self.holders.hand_over(id, link.ends[1 - end], message) {
-            self.checker.violate(words);
+        let other = link.ends[1 - end];
+        let hands_over = matches!(message, Message::Welcome(_) | Message::Work(_));
+        if hands_over && self.is_member(id) {
+            let wrong = self.holders.hand_over(id, other, message);
+            self.checker.violations.extend(wrong);
         }
         if let Message::Welcome(_) = message {
-            self.sets.welcome(id, self.processes[link.ends[1 - end].0].agent);
+            self.welcome(id, other, link_id);
         }
+        let link = &mut self.links[index(link_id)];
         if link.is_closed[end] {
             let agent = self.processes[id.0].agent;
             let words = format!("agent {agent} sends {kind} on {link_id:?}, which is down");
@@ -75,6 +79,32 @@ impl World<'_> {
         let time = link.arrival(begin, end, Class::of(message), bytes, bandwidth);
         let message = if self.session.encodes { self.recoded(message) } else { message.clone() };
         self.queue.push(time, Happening::Arrival(link_id, 1 - end, message));
+    }
+
+    /// A process takes another as its child.
+    fn welcome(&mut self, by: ProcessId, child: ProcessId, link: LinkId) {
+        let agent = self.processes[child.0].agent;
+        self.sets.welcome(by, agent);
+        self.processes[child.0].uplink = Some(link);
+        if !self.is_member(by) {
+            return;
+        }
+        if let Some(before) = self.holders.welcome(agent, child)
+            && self.is_member(before)
+        {
+            self.checker.violate(format!("{before:?} and {child:?} are both agent {agent}"));
+        }
+    }
+
+    /// Whether a process has a path to the head whose links are all open at their upper ends.
+    pub(super) fn is_member(&self, mut id: ProcessId) -> bool {
+        while let Some(link) = self.processes[id.0].uplink.map(|link| &self.links[index(link)]) {
+            if link.is_closed[0] {
+                return false;
+            }
+            id = link.ends[0];
+        }
+        id == ProcessId::HEAD
     }
 
     /// A message as it comes out of the codec at the other end.

@@ -26,7 +26,9 @@ impl World<'_> {
         let agents: Vec<AgentId> = start.agents.iter().map(|&(agent, _)| agent).collect();
         for &agent in &agents {
             *self.checker.report.starts.entry(agent).or_default() += 1;
-            let wrong = [self.holders.start(id, agent), self.sets.start(id, agent)];
+            let is_member = self.is_member(id);
+            let held = is_member.then(|| self.holders.start(id, agent)).flatten();
+            let wrong = [held, self.sets.start(id, agent)];
             wrong.into_iter().flatten().for_each(|words| self.checker.violate(words));
         }
         let first = agents.first().copied().unwrap_or_default();

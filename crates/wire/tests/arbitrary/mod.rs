@@ -259,7 +259,6 @@ fn start_cause() -> impl Strategy<Value = StartCause> {
         any::<i32>().prop_map(StartCause::NoShell),
         Just(StartCause::Silent),
         Just(StartCause::Deadline),
-        agent().prop_map(StartCause::Parent),
     ]
 }
 
@@ -307,12 +306,9 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
         any::<u32>().prop_map(LossCause::LinkCut),
         any::<u8>().prop_map(|signal| LossCause::Killed(Signal(signal))),
     ];
-    (agent(), id_set(), cause, words()).prop_map(|(agent, agents, cause, words)| AgentLoss {
-        agent,
-        agents,
-        cause,
-        words,
-    })
+    (agent(), id_set(), id_set(), cause, words()).prop_map(
+        |(agent, agents, again, cause, words)| AgentLoss { agent, agents, again, cause, words },
+    )
 }
 
 fn stats() -> impl Strategy<Value = Stats> {

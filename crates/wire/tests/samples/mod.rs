@@ -229,7 +229,8 @@ fn statuses() -> StatusRuns {
 fn agent_loss() -> AgentLoss {
     AgentLoss {
         agent: AgentId(4),
-        agents: IdSet::range(4, 9),
+        agents: IdSet::range(4, 5),
+        again: IdSet::range(6, 9),
         cause: LossCause::Shell(ExitStatus::Exited(255)),
         words: "Connection to n04 closed by remote host.".into(),
     }
