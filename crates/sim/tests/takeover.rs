@@ -54,10 +54,14 @@ fn only_this_is_missing(report: &Report, agent: u32, words: &str) {
 fn missing_at_launch(report: &Report) -> IdSet {
     let events = report.events.iter().map(|(_, event)| event);
     let before = events.take_while(|event| !matches!(event, Event::Launched(_)));
-    before.fold(IdSet::new(), |missing, event| match event {
-        Event::StartFailed(failure) => missing.union(&failure.agents),
-        Event::AgentLost(loss) => missing.union(&loss.agents),
-        _ => missing,
+    before.fold(IdSet::new(), |missing, event| {
+        if let Event::StartFailed(failure) = event {
+            missing.union(&failure.agents)
+        } else if let Event::AgentLost(loss) = event {
+            missing.union(&loss.agents)
+        } else {
+            missing
+        }
     })
 }
 

@@ -13,7 +13,12 @@ const PLANNED: [&str; 8] =
 
 /// An agent that is to start 2 to `n`.
 fn parent(tree: &str, n: u32) -> Member {
-    Member::agent_with(1, tree.parse().unwrap(), IdSet::range(2, n), crate::member::job(1, 0))
+    Member::agent_with(
+        1,
+        tree.parse().expect("the name of a tree"),
+        IdSet::range(2, n),
+        crate::member::job(1, 0),
+    )
 }
 
 /// The child's agent is killed, and its shell says so.
@@ -75,9 +80,8 @@ fn a_parent_takes_over_all_that_a_lost_child_was_given_but_for_what_had_failed()
             let loss = loss(&effects);
             let again = below.difference(&failed);
             assert_eq!((loss.agents, &loss.again), (IdSet::range(child, child), &again));
-            let started = effects.iter().filter_map(|effect| match effect {
-                Effect::Start(start) => Some(start.agents.clone()),
-                _ => None,
+            let started = effects.iter().filter_map(|effect| {
+                if let Effect::Start(start) = effect { Some(start.agents.clone()) } else { None }
             });
             let first = started.flatten().next();
             if tree != "adaptive" {
@@ -183,10 +187,10 @@ fn what_has_joined_and_is_started_again_is_told_to_have_joined_when_it_has() {
     parent.effects();
     parent.message(LinkId(2), lost(4, &[4], &[5]));
     parent.pass(Duration::from_millis(20));
-    let joined = parent.sent().into_iter().filter_map(|message| match message {
-        Message::Joined(ids) => Some(ids),
-        _ => None,
-    });
+    let joined = parent
+        .sent()
+        .into_iter()
+        .filter_map(|message| if let Message::Joined(ids) = message { Some(ids) } else { None });
     assert!(joined.fold(IdSet::new(), |all, ids| all.union(&ids)).contains(3));
     parent.joined(2, IdSet::range(5, 5));
     parent.pass(Duration::from_millis(20));
