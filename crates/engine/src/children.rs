@@ -506,7 +506,10 @@ impl Engine {
             let next_ms = ticker.period_ms();
             self.tell_children(Message::Ping { next_ms });
         }
-        for agent in self.children.due_until(self.now) {
+        let due = self.children.due_until(self.now);
+        // Of those that are found silent together, none is given what others leave.
+        due.iter().for_each(|agent| self.suspect(*agent));
+        for agent in due {
             self.child_timed_out(agent);
         }
     }
@@ -551,8 +554,17 @@ impl Engine {
         (until > self.now).then_some(until)
     }
 
+    /// Handles that a child that is up has been silent for too long.
+    fn suspect(&mut self, agent: AgentId) {
+        let Some(child) = self.children.get_mut(&agent).filter(|child| child.is_up()) else {
+            return;
+        };
+        let cause = LossCause::Silent(millis(child.silence.length(self.now)));
+        let (words, report_at) = (String::new(), self.now);
+        child.state = ChildState::Losing { cause, words, report_at };
+    }
+
     fn child_timed_out(&mut self, agent: AgentId) {
-        let now = self.now;
         let more_time = self.more_time(agent);
         let Some(child) = self.children.get_mut(&agent) else { return };
         match &mut child.state {
@@ -573,12 +585,7 @@ impl Engine {
                 }
                 self.start_waiting();
             }
-            ChildState::Up => {
-                let cause = LossCause::Silent(millis(child.silence.length(now)));
-                let (words, report_at) = (String::new(), now);
-                child.state = ChildState::Losing { cause, words, report_at };
-                self.lose(agent);
-            }
+            ChildState::Up => {}
             ChildState::Losing { .. } => self.lose(agent),
             ChildState::Gone { kill_shell_at } => {
                 *kill_shell_at = None;

@@ -110,6 +110,24 @@ fn work_that_was_given_later_is_taken_back_too_and_handed_out_again() {
 }
 
 #[test]
+fn of_children_that_are_found_silent_together_none_is_given_what_another_leaves() {
+    let mut head = Member::head(6, |config| config.tree = Tree::adaptive());
+    head.pass(Duration::from_millis(25));
+    let children = head.started();
+    assert!(children.len() > 1);
+    for child in &children {
+        head.child_joins(child.0);
+        head.message(LinkId(child.0.into()), Message::MoreWork(1));
+    }
+    head.effects();
+    head.now = head.now + Duration::from_secs(600);
+    head.pass(Duration::ZERO);
+    let sent = head.sent();
+    assert_eq!(head.outcome().losses.len(), children.len());
+    assert!(!sent.iter().any(|message| matches!(message, Message::Work(_))), "{sent:?}");
+}
+
+#[test]
 fn what_failed_or_was_lost_after_the_time_to_join_is_not_taken_over() {
     for joins in [false, true] {
         let mut parent = parent("chain", 5);
