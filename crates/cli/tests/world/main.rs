@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod delivery;
+mod disks;
 mod missing;
 mod mpi;
 mod reach;
