@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::hostfile::{self, HostFileError};
+use model::hostfile::{self, HostFile, HostFileError};
 use model::rankfile::{self, RankFile, RankFileError};
 use model::{HostList, HostListError, Node, Placement, PlacementError, Request, fold_names};
 
@@ -103,15 +103,12 @@ impl Allocation {
 
     /// The nodes of a host file.
     pub fn from_host_file(path: &Path) -> Result<Allocation, AllocError> {
-        let text = read_text("host file", path).map_err(AllocError::Text)?;
-        let file = hostfile::parse(&text)
-            .map_err(|source| AllocError::HostFile { path: path.into(), source })?;
+        let file = read_host_file(path)?;
         if file.hosts.nodes().is_empty() {
             return Err(AllocError::NoHosts { path: path.into() });
         }
         let source = Source::HostFile(path.to_path_buf());
-        let warning = |warning| format!("host file `{}`, {warning}", path.display());
-        let warnings = file.warnings.iter().map(warning).collect();
+        let warnings = warnings_of(&file, path);
         Ok(Allocation { nodes: file.hosts.into_nodes(), source, warnings })
     }
 
@@ -121,13 +118,21 @@ impl Allocation {
         Allocation { nodes, source: Source::RankFile, warnings: Vec::new() }
     }
 
-    /// Leaves the hosts of this list out. One that is not there is worth a warning only: such lists
-    /// are kept for many allocations.
+    /// Leaves the hosts of this list out, or those of the host file that it names behind `@`, which
+    /// may be none. One that is not there is worth a warning only: such lists are kept for many
+    /// allocations.
     ///
     /// # Errors
-    /// When the list is malformed, or nothing would be left.
+    /// When the list or the file is malformed, or nothing would be left.
     pub fn exclude(mut self, list: &str) -> Result<Allocation, AllocError> {
-        let others: HostList = list.parse().map_err(AllocError::Exclude)?;
+        let others = match list.strip_prefix('@').map(Path::new) {
+            Some(path) => {
+                let file = read_host_file(path)?;
+                self.warnings.extend(warnings_of(&file, path));
+                file.hosts
+            }
+            None => list.parse().map_err(AllocError::Exclude)?,
+        };
         let mut hosts: HostList = self.nodes.into_iter().collect();
         let unused = hosts.exclude(&others);
         if !unused.is_empty() {
@@ -167,6 +172,16 @@ impl Allocation {
             }
         }
     }
+}
+
+fn read_host_file(path: &Path) -> Result<HostFile, AllocError> {
+    let text = read_text("host file", path).map_err(AllocError::Text)?;
+    hostfile::parse(&text).map_err(|source| AllocError::HostFile { path: path.into(), source })
+}
+
+fn warnings_of(file: &HostFile, path: &Path) -> Vec<String> {
+    let warning = |warning| format!("host file `{}`, {warning}", path.display());
+    file.warnings.iter().map(warning).collect()
 }
 
 /// Reads a rank file.

@@ -76,6 +76,26 @@ fn hosts_are_left_out_by_name_and_one_that_is_not_there_is_a_warning() {
 }
 
 #[test]
+fn hosts_are_left_out_by_a_host_file_that_may_be_empty() {
+    let allocation = Allocation::from_hosts("n[1-3]:2").unwrap();
+    let exclude = |bytes| {
+        let file = file_with(bytes);
+        let path = file.path().to_str().unwrap();
+        let left = allocation.clone().exclude(&format!("@{path}"));
+        left.map_err(|error| chain(&error).replace(path, "FILE"))
+    };
+    let left = exclude(b"# under repair\nn[2-3]\n^n3\nn9\n").unwrap();
+    assert_eq!(names(&left), ["n1", "n3"]);
+    assert_eq!(left.warnings, ["`--exclude`: not among the hosts: n9"]);
+    assert_eq!(names(&exclude(b"# nothing\n").unwrap()), ["n1", "n2", "n3"]);
+    assert_eq!(exclude(b"n[1-3]\n").unwrap_err(), "`--exclude @FILE` leaves no host");
+    let error = exclude(b"n1\nn 2\n").unwrap_err();
+    assert!(error.starts_with("use host file `FILE`: line 2, column 3: "), "{error}");
+    let error = allocation.clone().exclude("@/no/such").unwrap_err();
+    assert!(chain(&error).starts_with("read host file `/no/such`: "));
+}
+
+#[test]
 fn a_rank_file_has_hosts_of_its_own() {
     let file = file_with(b"rank 1=a\nrank 0=b\n");
     let ranks = rank_file(file.path()).unwrap();

@@ -187,7 +187,7 @@ pub(crate) struct RunArgs {
     #[arg(long, short = 'f', value_name = "FILE", help_heading = "Hosts")]
     pub(crate) hostfile: Option<PathBuf>,
 
-    /// Leave these hosts out
+    /// Leave these hosts out, or with @FILE those of a host file
     #[arg(long, value_name = "LIST", help_heading = "Hosts")]
     pub(crate) exclude: Option<String>,
 
