@@ -251,18 +251,24 @@ impl Head {
         let ids = &self.roll.without_failed(ids);
         self.roll.on_joined(orders.now, ids);
         orders.events.push_back(Event::AgentsJoined(ids.clone()));
-        if let (State::Joining { deadline, .. }, JoinLimit::Progress(patience)) =
+        self.on_progress(orders.now);
+        self.check_members(orders);
+    }
+
+    /// Gives the rest more time to join: what has become known of some may have let others begin.
+    fn on_progress(&mut self, now: Time) {
+        if let (State::Joining { deadline, told: false, .. }, JoinLimit::Progress(patience)) =
             (&mut self.state, self.join)
         {
-            *deadline = orders.now + patience;
+            *deadline = now + patience;
         }
-        self.check_members(orders);
     }
 
     fn on_start_failed(&mut self, failure: StartFailure, orders: &mut Orders) {
         self.roll.on_missing(&failure.agents);
         orders.events.push_back(Event::StartFailed(failure.clone()));
         self.outcome.start_failures.push(failure);
+        self.on_progress(orders.now);
         self.check_hope(exit_code::NOT_STARTED, orders.now);
     }
 
@@ -281,6 +287,7 @@ impl Head {
         self.outcome.losses.push(loss);
         match self.state {
             State::Joining { .. } => {
+                self.on_progress(orders.now);
                 self.check_hope(exit_code::AGENT_LOST, orders.now);
                 self.check_members(orders);
             }
@@ -394,7 +401,10 @@ impl Head {
 
     fn on_fault(&mut self, job: JobId, fault: JobFault, orders: &mut Orders) {
         let is_joining = matches!(self.state, State::Joining { .. });
-        if !is_joining && node_of(&fault).is_some_and(|agent| !self.members.contains(agent.0)) {
+        // A node that comes up twice tells twice what it lacks.
+        let is_known = is_joining && self.outcome.faults.contains(&fault);
+        let is_outside = node_of(&fault).is_some_and(|agent| !self.members.contains(agent.0));
+        if is_known || !is_joining && is_outside {
             return;
         }
         orders.events.push_back(Event::JobFault(job, fault.clone()));

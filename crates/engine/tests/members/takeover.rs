@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use engine::{Effect, Input, LinkEnd, LinkId, Start};
+use engine::{Effect, Input, LinkEnd, LinkId, Start, StartId};
 use model::{AgentId, ExitStatus, IdSet, Tree};
-use wire::{AgentLoss, LossCause, Message, ShellFailureKind, StartCause, StartFailure, Welcome};
+use wire::{
+    AgentLoss, JobFault, LossCause, Message, ShellFailureKind, StartCause, StartFailure, Welcome,
+};
 
-use crate::member::{Member, PARENT, is_launch, is_stop, launch, messages, running};
+use crate::member::{JOB, Member, PARENT, is_launch, is_stop, launch, messages, running};
 
 const PLANNED: [&str; 8] =
     ["flat", "chain", "kary:3", "binomial", "two-level", "greedy", "scela:8", "route:kary:3"];
@@ -186,6 +188,39 @@ fn the_head_waits_once_more_for_those_that_are_started_again() {
     assert!(head.effects().iter().any(is_launch));
     assert_eq!(head.outcome().members, [1, 3].into_iter().collect());
     assert_eq!(head.outcome().losses[0].agents, IdSet::range(2, 2));
+}
+
+#[test]
+fn any_number_of_silent_parents_one_after_the_other_use_up_nobodys_time_to_join() {
+    for n in 2..=12 {
+        let mut head = Member::head(n, |config| {
+            config.tree = Tree::Chain;
+            config.session.retries_max = 0;
+            config.muster.nodes_min = Some(1);
+            config.job.is_movable = true;
+        });
+        for silent in 1..n {
+            assert_eq!(head.started(), [AgentId(silent)], "of {n}");
+            head.pass(Duration::from_secs(30));
+            let shell = StartId(u64::from(silent) - 1);
+            head.shell_ends(shell, ShellFailureKind::Other);
+        }
+        head.child_joins(n);
+        head.joined(n, IdSet::range(n, n));
+        assert!(head.effects().iter().any(is_launch), "{n}");
+        assert_eq!(head.outcome().start_failures.len(), (n - 1) as usize);
+    }
+}
+
+#[test]
+fn a_node_that_comes_up_twice_and_lacks_the_program_is_told_of_once() {
+    let mut head = Member::head(2, |config| config.tree = Tree::Chain);
+    head.child_joins(1);
+    let fault = JobFault::Program { agent: AgentId(2), app: 0, errno: 2, words: "none".into() };
+    for _ in 0..2 {
+        head.message(LinkId(1), Message::JobFault(JOB, Box::new(fault.clone())));
+    }
+    assert_eq!(head.outcome().faults, [fault]);
 }
 
 #[test]
