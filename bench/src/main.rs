@@ -22,6 +22,7 @@ mod processes;
 mod quantity;
 mod quiet;
 mod report;
+mod route;
 mod run;
 mod sealed;
 mod settings;
@@ -37,7 +38,7 @@ use crate::settings::Settings;
 use crate::tools::Tools;
 
 const USAGE: &str = "\
-usage: bench launch|pmi|io|memory|model|batch|deliver [--quick] [--only TEXT]
+usage: bench launch|pmi|io|memory|model|batch|deliver|route [--quick] [--only TEXT]
   --quick      fewer and smaller runs
   --only TEXT  only rows whose title contains TEXT; the table in bench/results stays as it is";
 
@@ -69,6 +70,7 @@ fn run() -> anyhow::Result<()> {
         "io" => io::measure,
         "memory" => memory::measure,
         "model" => self::model::measure,
+        "route" => route::measure,
         other => bail!("no benchmark `{other}`\n{USAGE}"),
     };
     let tools = Tools::find()?;
