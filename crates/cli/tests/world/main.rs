@@ -11,6 +11,7 @@ mod disks;
 mod missing;
 mod mpi;
 mod reach;
+mod routes;
 mod shells;
 
 #[expect(dead_code, reason = "each file of tests uses its own part")]
