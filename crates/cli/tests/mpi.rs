@@ -126,8 +126,7 @@ mod open_mpi {
 
     #[test]
     fn tasks_that_will_believe_that_they_are_alone_are_told_of_before_they_run() {
-        let run = on_hosts("open-mpi", "a,b,c", "");
-        let program = open_mpi_program("ring", run.dir());
+        let (run, program) = open_mpi_ring("open-mpi", "a,b,c");
         let ended = run.arg(&program).run().with_status(0);
         assert_eq!(ended.text().matches("rank 0 of 1 on ").count(), 3);
         let warning = ended.stderr.replace(&*program.to_string_lossy(), "ring");
@@ -136,14 +135,21 @@ mod open_mpi {
 
     #[test]
     fn a_job_of_one_task_and_programs_of_others_are_not_warned_of() {
-        let run = on_hosts("open-mpi-one", "a", "");
-        let program = open_mpi_program("ring", run.dir());
+        let (run, program) = open_mpi_ring("open-mpi-one", "a");
         let ended = run.arg(program).run().with_status(0);
         assert!(!ended.stderr.contains("warning"), "{}", ended.stderr);
         for program in [ring(4), ring(5), "/bin/echo".into()] {
             let ended = on_hosts("no-open-mpi", "a:2", "").arg(program).run().with_status(0);
             assert_eq!(ended.stderr, "");
         }
+    }
+
+    /// The library leaves directories where temporary files go.
+    fn open_mpi_ring(test: &str, hosts: &str) -> (Convoke, PathBuf) {
+        let run = on_hosts(test, hosts, "");
+        let program = open_mpi_program("ring", run.dir());
+        let tmpdir = format!("TMPDIR={}", run.dir().display());
+        (run.args(["--env", &tmpdir]), program)
     }
 }
 
