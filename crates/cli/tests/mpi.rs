@@ -10,7 +10,6 @@
 mod support;
 
 use std::path::PathBuf;
-use std::sync::LazyLock;
 
 use insta::assert_snapshot;
 use support::convoke::Convoke;
@@ -22,23 +21,21 @@ use testkit::fixture;
 mod mpich4 {
     use super::*;
 
-    static RING: LazyLock<PathBuf> = LazyLock::new(|| ring(4));
-
     #[test]
     fn a_ring_closes_on_one_host() {
-        let ended = on_hosts("mpich4", "a", "").words("-n 4").arg(&*RING).run();
+        let ended = on_hosts("mpich4", "a", "").words("-n 4").arg(ring(4)).run();
         check_ring(&ended.with_status(0), 4, &["a"]);
     }
 
     #[test]
     fn an_abort_gives_its_code() {
-        let run = on_hosts("mpich4-abort", "a", "").words("-n 4").arg(&*RING);
+        let run = on_hosts("mpich4-abort", "a", "").words("-n 4").arg(ring(4));
         run.words("abort 7 2").run().with_status(7);
     }
 
     #[test]
     fn a_task_that_leaves_without_finalizing_ends_the_job() {
-        let run = on_hosts("mpich4-leave", "a", "").words("-n 4").arg(&*RING);
+        let run = on_hosts("mpich4-leave", "a", "").words("-n 4").arg(ring(4));
         assert_snapshot!(run.words("leave 1").run().with_status(250).words());
     }
 }
@@ -46,36 +43,34 @@ mod mpich4 {
 mod mpich5 {
     use super::*;
 
-    static RING: LazyLock<PathBuf> = LazyLock::new(|| ring(5));
-
     #[test]
     fn a_ring_closes_on_one_host() {
-        let ended = on_hosts("mpich5-1x4", "a", "").words("-n 4").arg(&*RING).run();
+        let ended = on_hosts("mpich5-1x4", "a", "").words("-n 4").arg(ring(5)).run();
         check_ring(&ended.with_status(0), 4, &["a"]);
     }
 
     #[test]
     fn a_ring_closes_over_two_hosts() {
-        let ended = on_hosts("mpich5-2x2", "a,b", "").words("-n 4 --ppn 2").arg(&*RING);
+        let ended = on_hosts("mpich5-2x2", "a,b", "").words("-n 4 --ppn 2").arg(ring(5));
         check_ring(&ended.run().with_status(0), 4, &["a", "b"]);
     }
 
     #[test]
     fn a_ring_closes_over_four_hosts_and_a_chain() {
         let run = on_hosts("mpich5-4x2", "a,b,c,d", "").words("-n 8 --ppn 2 --tree chain");
-        let ended = run.arg(&*RING).run();
+        let ended = run.arg(ring(5)).run();
         check_ring(&ended.with_status(0), 8, &["a", "b", "c", "d"]);
     }
 
     #[test]
     fn a_ring_closes_over_hosts_with_different_numbers_of_tasks() {
-        let run = on_hosts("mpich5-uneven", "a:3,b:1,c:2", "").arg(&*RING);
+        let run = on_hosts("mpich5-uneven", "a:3,b:1,c:2", "").arg(ring(5));
         check_ring(&run.run().with_status(0), 6, &["a", "b", "c"]);
     }
 
     #[test]
     fn ranks_that_go_round_the_hosts_know_who_shares_one() {
-        let run = on_hosts("mpich5-cyclic", "a:3,b:1,c:2", "").words("--map-by node").arg(&*RING);
+        let run = on_hosts("mpich5-cyclic", "a:3,b:1,c:2", "").words("--map-by node").arg(ring(5));
         let ended = run.run().with_status(0);
         check_ring(&ended, 6, &["a", "b", "c"]);
         assert!(ended.text().contains("rank 4 of 6 on c"), "{}", ended.text());
@@ -83,8 +78,8 @@ mod mpich5 {
 
     #[test]
     fn several_programs_are_one_world_and_know_their_numbers() {
-        let run = on_hosts("mpich5-apps", "a:2,b:2", "").words("-n 1").arg(&*RING);
-        let run = run.words("appnum : -n 2").arg(&*RING).words("appnum :").arg(&*RING);
+        let run = on_hosts("mpich5-apps", "a:2,b:2", "").words("-n 1").arg(ring(5));
+        let run = run.words("appnum : -n 2").arg(ring(5)).words("appnum :").arg(ring(5));
         let ended = run.arg("appnum").run().with_status(0);
         for (rank, app) in [(0, 0), (1, 1), (2, 1), (3, 2)] {
             let line = format!("rank {rank} is of app {app}\n");
@@ -95,7 +90,7 @@ mod mpich5 {
 
     #[test]
     fn an_abort_gives_its_code_and_ends_the_others() {
-        let run = on_hosts("mpich5-abort", "a,b", "").words("-n 4 --ppn 2").arg(&*RING);
+        let run = on_hosts("mpich5-abort", "a,b", "").words("-n 4 --ppn 2").arg(ring(5));
         let ended = run.words("abort 7 3").run().with_status(7);
         let line = "task 3 on b aborted with code 7: ";
         assert!(ended.stderr.contains(line), "{}", ended.stderr);
@@ -103,20 +98,20 @@ mod mpich5 {
 
     #[test]
     fn a_task_that_leaves_without_finalizing_ends_the_job() {
-        let run = on_hosts("mpich5-leave", "a,b", "").words("-n 4 --ppn 2").arg(&*RING);
+        let run = on_hosts("mpich5-leave", "a,b", "").words("-n 4 --ppn 2").arg(ring(5));
         assert_snapshot!(run.words("leave 2").run().with_status(250).words());
     }
 
     #[test]
     fn a_rank_that_crashes_gives_its_signal() {
-        let run = on_hosts("mpich5-crash", "a,b", "").words("-n 4 --ppn 2").arg(&*RING);
+        let run = on_hosts("mpich5-crash", "a,b", "").words("-n 4 --ppn 2").arg(ring(5));
         let words = run.words("crash 1").run().with_status(139).words();
         assert_snapshot!(words.replace(", core dumped", ""));
     }
 
     #[test]
     fn a_status_after_finalize_is_the_jobs() {
-        let run = on_hosts("mpich5-status", "a,b", "").words("-n 2").arg(&*RING);
+        let run = on_hosts("mpich5-status", "a,b", "").words("-n 2").arg(ring(5));
         run.words("status 5").run().with_status(5);
     }
 }

@@ -1,6 +1,8 @@
 //! The program that passes a token round a ring, and what it must say.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::convoke::Ended;
 use super::stand::mpi_program;
@@ -10,11 +12,18 @@ pub(crate) fn ring(version: u32) -> PathBuf {
     program("ring", version)
 }
 
-/// The same of another program.
+/// What is compiled, by its name and its MPICH.
+static PROGRAMS: Mutex<BTreeMap<(String, u32), PathBuf>> = Mutex::new(BTreeMap::new());
+
+/// The same of another program. None may run it while another compiles it.
 pub(crate) fn program(name: &str, version: u32) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mpich{version}"));
-    std::fs::create_dir_all(&dir).unwrap();
-    mpi_program(name, version, &dir)
+    let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+    let compile = || {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mpich{version}"));
+        std::fs::create_dir_all(&dir).unwrap();
+        mpi_program(name, version, &dir)
+    };
+    programs.entry((name.to_owned(), version)).or_insert_with(compile).clone()
 }
 
 /// Checks that every rank has met its neighbour and all others, and that each host is used.
