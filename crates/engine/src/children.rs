@@ -483,7 +483,11 @@ impl Engine {
 
     /// Handles that a child's subtree will do nothing more for the job.
     fn child_ended(&mut self, agent: AgentId) {
-        self.on_child_done(agent, StatusRuns::default());
+        // Where the job's messages take another tree, the head might hear of the end before it hears
+        // of the loss. So it says itself who is gone.
+        if self.place.is_none() || self.ending.is_some() {
+            self.on_child_done(agent, StatusRuns::default());
+        }
     }
 
     pub(crate) fn child_heard(&mut self, agent: AgentId) {

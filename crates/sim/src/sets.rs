@@ -14,6 +14,8 @@ pub(crate) struct Sets {
     /// Agents that are started in sets.
     leaves: IdSet,
     current: BTreeMap<ProcessId, Set>,
+    /// Parents that may have planned anew, what others were to start: who is a leaf there is not known.
+    replanned: BTreeSet<ProcessId>,
 }
 
 #[derive(Default)]
@@ -26,12 +28,13 @@ impl Sets {
     /// Nobody of `n` agents has been started.
     pub(crate) fn new(batch: Option<u32>, tree: &Tree, n: u32) -> Sets {
         let leaves = batch.map_or(IdSet::new(), |_| leaves(tree, n));
-        Sets { batch, leaves, current: BTreeMap::new() }
+        Sets { batch, leaves, current: BTreeMap::new(), replanned: BTreeSet::new() }
     }
 
     /// A parent starts an agent. Returns what is wrong with that.
     pub(crate) fn start(&mut self, by: ProcessId, agent: AgentId) -> Option<String> {
-        let batch = self.batch.filter(|_| self.leaves.contains(agent.0))?;
+        let is_known = self.leaves.contains(agent.0) && !self.replanned.contains(&by);
+        let batch = self.batch.filter(|_| is_known)?;
         let set = self.current.entry(by).or_default();
         if set.on_their_way.is_empty() {
             set.started = 0;
@@ -52,8 +55,11 @@ impl Sets {
         }
     }
 
-    /// A parent tells that starts have failed, for now or for good.
+    /// A parent tells that starts have failed, for now or for good, or that agents are lost.
     pub(crate) fn on_event(&mut self, by: ProcessId, event: &Event) {
+        if matches!(event, Event::StartFailed(_) | Event::AgentLost(_)) {
+            self.replanned.insert(by);
+        }
         let Some(set) = self.current.get_mut(&by) else { return };
         if let Event::StartRetried { agent, .. } = event {
             set.on_their_way.remove(agent);

@@ -250,6 +250,16 @@ fn nothing_waits_for_an_agent_whose_messages_went_through_one_that_is_lost() {
     }
 }
 
+/// The end of all others may be told over fewer links than the loss.
+#[test]
+fn what_went_through_an_agent_that_hangs_is_missed_though_all_others_have_ended() {
+    let script = Script::mpi().output(100_000);
+    let session = Session::of(N).tree("chain").route("binomial").script(script);
+    for agent in [3, 5, 7].map(AgentId) {
+        at_every_step_of(&session, Fault::Hang(agent), HUSH_SECONDS, |_, _| ());
+    }
+}
+
 const N: u32 = 7;
 
 /// Spawn trees, and routes that cross them.

@@ -81,7 +81,8 @@ impl World<'_> {
         let is_closed = self.closed_outputs.contains(&true);
         let report = &self.checker.report;
         let is_head_last = report.ended_at == Some(report.empty_at);
-        if self.session.faults.is_empty() && self.session.starts_work() && !is_head_last {
+        let is_orderly = self.session.faults.is_empty() && !self.session.has_timeout();
+        if is_orderly && self.session.starts_work() && !is_head_last {
             self.checker.violate("the head ended before its agents".into());
         }
         let is_full = !self.session.disks.is_empty();
