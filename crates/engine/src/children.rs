@@ -436,10 +436,9 @@ impl Engine {
         // While the session ends, to be gone is what was asked for.
         if self.ending.is_none() {
             self.on_loss(AgentLoss { agent, agents, again: again.clone(), cause, words });
-        } else if self.place.is_some() {
-            // It would have told itself.
-            self.stats.unfinished = self.stats.unfinished.union(&agents);
-        } else if self.job.as_ref().is_some_and(|job| job.waits_for(agent)) {
+        } else if self.place.is_some() || self.job.as_ref().is_some_and(|job| job.waits_for(agent))
+        {
+            // Where messages take another tree, only it could have told that all had ended there.
             self.stats.unfinished = self.stats.unfinished.union(&agents);
         }
         self.child_ended(agent);

@@ -300,9 +300,14 @@ impl Engine {
 
     fn on_edge_broken(&mut self, peer: AgentId) {
         let is_needed = self.ending.is_none() && self.is_edge_needed(peer);
+        self.turn(peer, is_needed);
+    }
+
+    /// Leaves the way that an edge has had, and tells its other end if that is to do so too.
+    fn turn(&mut self, peer: AgentId, tells: bool) {
         let Some(edge) = self.edge_mut(peer) else { return };
         edge.way = Way::Turning;
-        if is_needed {
+        if tells {
             let received = edge.backlog.received();
             self.forward(peer, &Message::Attach(received));
         }
@@ -318,10 +323,8 @@ impl Engine {
 
     /// Takes the spawn tree where no link of its own can be had.
     pub(crate) fn take_tree(&mut self, peer: AgentId) {
-        if let Some(edge) = self.edge_mut(peer).filter(|edge| edge.way == Way::Unsettled) {
-            edge.way = Way::Turning;
-            let received = edge.backlog.received();
-            self.forward(peer, &Message::Attach(received));
+        if self.edge_mut(peer).is_some_and(|edge| edge.way == Way::Unsettled) {
+            self.turn(peer, true);
         }
     }
 

@@ -7,8 +7,8 @@
 //! itself alone: it is responsible for nobody before it has joined.
 //!
 //! A host that has not been started is held by one agent at any time: by whoever was given it last.
-//! Nothing is given back but by those that are lost (`takeover.rs`), so a share must be small: a part of what is left that shrinks as that
-//! runs out ([`Handout::share`]). That is two messages for every few hosts, and one in vain from
+//! Nothing is given back but by those that are lost (`takeover.rs`), so a share must be small: a part
+//! of what is left that shrinks as that runs out ([`Handout::share`]). That is two messages for every few hosts, and one in vain from
 //! each agent at the most: who has asked is told when there is something, and only then.
 //!
 //! When hosts are alike, this is the greedy tree: everybody who is up starts others all the time.

@@ -34,8 +34,7 @@ pub struct PmiPort {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Input {
     /// A link whose other end holds the session's secret and claims to be `peer`: for an agent its
-    /// parent, anyone's child, or an
-    /// answer to [`crate::Effect::Connect`].
+    /// parent, anyone's child, or an answer to [`crate::Effect::Connect`].
     LinkUp {
         /// The driver's number for the link; never used again after it is down.
         link: LinkId,
