@@ -12,40 +12,31 @@ impl Report<'_> {
     /// What kept the job from running on some nodes.
     pub(super) fn node_faults(&mut self, faults: &[JobFault]) {
         let mut programs: BTreeMap<u32, Vec<(AgentId, String)>> = BTreeMap::new();
+        let (mut directories, mut outputs) = (Vec::new(), Vec::new());
         for fault in faults {
-            if let JobFault::Program { agent, app, words, errno: _ } = fault {
-                programs.entry(*app).or_default().push((*agent, words.clone()));
+            match fault {
+                JobFault::Program { agent, app, words, errno: _ } => {
+                    programs.entry(*app).or_default().push((*agent, words.clone()));
+                }
+                JobFault::Directory { agent, errno, words } => {
+                    directories.push((*agent, format!("`{words}`: {}", errno_text(*errno))));
+                }
+                JobFault::Output { agent, errno, words } => {
+                    outputs.push((*agent, format!("{words}: {}", errno_text(*errno))));
+                }
+                JobFault::Spawn { .. }
+                | JobFault::Task { .. }
+                | JobFault::Unfinalized { .. }
+                | JobFault::Abort { .. }
+                | JobFault::Pmi { .. } => {}
             }
         }
         for (app, faults) in programs {
             self.node_fault(&format!("could not run {}", self.program.quoted(app)), faults);
         }
-        let directories = faults.iter().filter_map(|fault| match fault {
-            JobFault::Directory { agent, errno, words } => {
-                Some((*agent, format!("`{words}`: {}", errno_text(*errno))))
-            }
-            JobFault::Program { .. }
-            | JobFault::Output { .. }
-            | JobFault::Spawn { .. }
-            | JobFault::Task { .. }
-            | JobFault::Unfinalized { .. }
-            | JobFault::Abort { .. }
-            | JobFault::Pmi { .. } => None,
-        });
-        self.node_fault("could not enter the working directory", directories.collect());
-        let outputs = faults.iter().filter_map(|fault| match fault {
-            JobFault::Output { agent, errno, words } => {
-                Some((*agent, format!("{words}: {}", errno_text(*errno))))
-            }
-            JobFault::Program { .. }
-            | JobFault::Directory { .. }
-            | JobFault::Spawn { .. }
-            | JobFault::Task { .. }
-            | JobFault::Unfinalized { .. }
-            | JobFault::Abort { .. }
-            | JobFault::Pmi { .. } => None,
-        });
-        let (here, there): (Vec<_>, _) = outputs.partition(|(agent, _)| *agent == AgentId::HEAD);
+        self.node_fault("could not enter the working directory", directories);
+        let (here, there): (Vec<_>, _) =
+            outputs.into_iter().partition(|(agent, _)| *agent == AgentId::HEAD);
         for (_, text) in here {
             self.line(format!("error: could not write {text}"));
         }
