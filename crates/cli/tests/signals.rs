@@ -6,7 +6,7 @@
 mod support;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use support::convoke::{Convoke, Running};
+use support::convoke::Running;
 use support::stand::on_hosts;
 
 /// Tells which of these signals it hears, and ends when told to.
@@ -53,7 +53,7 @@ fn a_signal_that_cannot_be_forwarded_is_refused_by_name() {
 
 #[test]
 fn a_signal_to_the_whole_process_group_is_one_signal() {
-    let run = in_group(on_hosts("group", "a,b", "").words("-n 2 --grace 60s"));
+    let run = on_hosts("group", "a,b", "").in_group().words("-n 2 --grace 60s");
     let script = "trap 'echo told; sleep 0.5; echo done; exit 0' TERM; echo up; \
                   while :; do sleep 0.02; done";
     let mut running = run.args(["sh", "-c", script]).start();
@@ -63,11 +63,6 @@ fn a_signal_to_the_whole_process_group_is_one_signal() {
         running.finish().with_status(0).sorted_lines(),
         ["done", "done", "told", "told", "up", "up"]
     );
-}
-
-/// `run` as the leader of its own process group, as a shell with job control starts it.
-fn in_group(run: Convoke) -> Convoke {
-    run.under("setsid", ["--wait"])
 }
 
 fn pid(running: &Running) -> Pid {

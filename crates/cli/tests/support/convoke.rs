@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -141,6 +141,12 @@ impl Convoke {
     /// Its current directory.
     pub(crate) fn current_dir(mut self, dir: &Path) -> Convoke {
         self.command.current_dir(dir);
+        self
+    }
+
+    /// As the leader of a process group of its own, as a shell with job control starts it.
+    pub(crate) fn in_group(mut self) -> Convoke {
+        self.command.process_group(0);
         self
     }
 

@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use testbed::RUN_DIR;
+use rustix::process::{Pid, Signal, kill_process_group};
 use testkit::fixture;
 
 use crate::World;
-use crate::support::convoke::{Convoke, Ended, convoke_path};
+use crate::support::convoke::{Convoke, Ended};
 use crate::support::ring::{check_ring, program, ring};
 use crate::support::stand::profile_directory;
 
@@ -100,17 +100,16 @@ fn an_mpi_program_behind_another_ssh_connects_to_the_port() {
 #[test]
 fn a_job_whose_process_group_is_stopped_for_longer_than_heartbeats_take_goes_on_and_ends() {
     let world = World::up(2);
-    let states = "ssh $host ps -C ring-5 -o s=";
-    let script = format!(
-        "set -m; \"$@\" >{RUN_DIR}/out & \
-         until test \"$(grep -c sum {RUN_DIR}/out)\" = 4; do sleep 0.1; done; \
-         kill -TSTP -- -$!; sleep 14; for host in n0 n1; do {states}; done >&2; \
-         kill -CONT -- -$!; while kill -0 $!; do sleep 0.1; done; wait $!; status=$?; cat {RUN_DIR}/out; exit $status"
-    );
-    let shell = world.program("stopped", "bash").args(["-c", &script, "bash"]).arg(convoke_path());
-    let run = shell.words("run --hosts n[0-1]:2 --tree flat").arg(ring(5)).words("pause 4");
-    let ended = runs(&world, 2, run);
-    assert_eq!(ended.stderr.matches("T\n").count(), 4, "{}", ended.stderr);
+    let run = on(&world, 2, "stopped").in_group().words("--tree flat").arg(ring(5));
+    let mut running = run.words("pause 4").start();
+    let sums = |text: &[u8]| String::from_utf8_lossy(text).matches(", sum 6\n").count() == 4;
+    running.wait_for_output("a sum of each rank", sums);
+    let group = Pid::from_raw(running.pid().cast_signed()).unwrap();
+    kill_process_group(group, Signal::TSTP).unwrap();
+    let states = world.on("n0", "sleep 14; ps -C ring-5 -o s=; ssh n1 ps -C ring-5 -o s=");
+    kill_process_group(group, Signal::CONT).unwrap();
+    check_ring(&running.finish().with_status(0), 4, &["n0", "n1"]);
+    assert_eq!(states, "T\nT\nT\nT");
 }
 
 #[test]
