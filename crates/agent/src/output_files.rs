@@ -214,19 +214,9 @@ mod tests {
         let stdout = stdout.as_os_str().as_encoded_bytes();
         let stdout = Some(FilePattern::new(stdout).unwrap());
         let output = OutputSpec { stdout, ..OutputSpec::default() };
-        Arc::new(JobSpec {
-            job: JobId(0),
-            apps: vec![],
-            env: vec![],
-            map: TaskMap::from_counts([tasks]).unwrap(),
-            is_movable: false,
-            kvsname: "kvs_1".into(),
-            universe_size: None,
-            pmi_port: false,
-            io: IoSpec { output, ..IoSpec::default() },
-            stop_on_failure: true,
-            grace_ms: 2000,
-        })
+        let io = IoSpec { output, ..IoSpec::default() };
+        let map = TaskMap::from_counts([tasks]).unwrap();
+        Arc::new(JobSpec { io, ..JobSpec::new(JobId(0), vec![], map) })
     }
 
     fn hosts() -> Hosts {

@@ -275,7 +275,7 @@ mod tests {
 
     use bytes::Bytes;
     use model::TaskMap;
-    use wire::{App, IoSpec, Stream};
+    use wire::{App, Stream};
 
     use super::*;
     use crate::source::Source;
@@ -327,19 +327,8 @@ mod tests {
     fn echo() -> JobSpec {
         let argv = [&b"/bin/echo"[..], b"out"].map(Bytes::from_static).to_vec();
         let dir = Bytes::from_static(b"/");
-        JobSpec {
-            job: JOB,
-            apps: vec![App { first_rank: RANK, argv, env: vec![], dir }],
-            env: vec![],
-            map: TaskMap::from_counts([1]).unwrap(),
-            is_movable: false,
-            kvsname: "kvs_1".into(),
-            universe_size: None,
-            pmi_port: false,
-            io: IoSpec::default(),
-            stop_on_failure: true,
-            grace_ms: 2000,
-        }
+        let app = App { first_rank: RANK, argv, env: vec![], dir };
+        JobSpec::new(JOB, vec![app], TaskMap::from_counts([1]).unwrap())
     }
 
     /// What is ready of the task, once something is.

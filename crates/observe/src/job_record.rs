@@ -253,7 +253,7 @@ impl ProcessRecord {
 mod tests {
     use bytes::Bytes;
     use model::{JobId, StatusRuns, Usage};
-    use wire::{AgentLoss, IoSpec, LossCause};
+    use wire::{AgentLoss, LossCause};
 
     use super::*;
 
@@ -265,19 +265,8 @@ mod tests {
             env: Vec::new(),
             dir: Bytes::copy_from_slice(dir.as_bytes()),
         };
-        JobSpec {
-            job: JobId(0),
-            apps: vec![app(0, &["./ring", "a b"], "/home/user"), app(2, &["./hub"], "/tmp")],
-            env: Vec::new(),
-            map: map.clone(),
-            is_movable: false,
-            kvsname: "kvs_1".into(),
-            universe_size: None,
-            pmi_port: false,
-            io: IoSpec::default(),
-            stop_on_failure: true,
-            grace_ms: 2_000,
-        }
+        let apps = vec![app(0, &["./ring", "a b"], "/home/user"), app(2, &["./hub"], "/tmp")];
+        JobSpec::new(JobId(0), apps, map.clone())
     }
 
     #[test]

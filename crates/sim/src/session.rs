@@ -617,18 +617,14 @@ impl Session {
     }
 
     fn job(&self) -> JobSpec {
+        let apps = [Rank(0)].iter().chain(&self.programs_from).map(app_from).collect();
         JobSpec {
-            job: JobId(0),
-            apps: [Rank(0)].iter().chain(&self.programs_from).map(app_from).collect(),
-            env: Vec::new(),
-            map: self.task_map(),
             is_movable: self.muster().is_movable(),
-            kvsname: "kvs_0".into(),
-            universe_size: None,
             pmi_port: self.pmi_port,
             io: self.io(),
             stop_on_failure: !self.goes_on,
             grace_ms: u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX),
+            ..JobSpec::new(JobId(0), apps, self.task_map())
         }
     }
 

@@ -7,6 +7,7 @@
 //! by a hash: change both together, and count [`crate::VERSION`] up.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -389,6 +390,24 @@ pub struct TaskRecord {
 }
 
 impl JobSpec {
+    /// A job of which no more is said than what runs where: nobody reads input, the user gets all
+    /// output, and a task that fails ends the others, which have 2 s for it.
+    pub fn new(job: JobId, apps: Vec<App>, map: TaskMap) -> JobSpec {
+        JobSpec {
+            job,
+            apps,
+            env: Vec::new(),
+            map,
+            is_movable: false,
+            kvsname: format!("kvs_{}", job.0),
+            universe_size: None,
+            pmi_port: false,
+            io: IoSpec::default(),
+            stop_on_failure: true,
+            grace_ms: 2_000,
+        }
+    }
+
     /// The number of the app that `rank` belongs to, from 0: its `MPI_APPNUM`.
     pub fn app_of(&self, rank: Rank) -> u32 {
         let index = self.apps.partition_point(|app| app.first_rank <= rank).saturating_sub(1);

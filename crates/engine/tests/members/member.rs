@@ -7,9 +7,7 @@ use engine::{AgentConfig, Effect, Engine, HeadConfig, Input, LinkId, Outcome, St
 use model::{
     AgentId, ExitStatus, IdSet, JobId, Muster, NodeId, Rank, Signal, TaskMap, Time, Tree, Usage,
 };
-use wire::{
-    App, Hello, IoSpec, JobSpec, Launch, Message, SessionSpec, ShellFailureKind, Stream, Welcome,
-};
+use wire::{App, Hello, JobSpec, Launch, Message, SessionSpec, ShellFailureKind, Stream, Welcome};
 
 pub(crate) const JOB: JobId = JobId(0);
 pub(crate) const PARENT: LinkId = LinkId(1000);
@@ -223,19 +221,7 @@ pub(crate) fn job(nodes: u32, tasks: u32) -> JobSpec {
     let counts = (1..=nodes).map(|node| if node == nodes { tasks } else { 0 });
     let map = TaskMap::from_counts(counts).expect("one node at least");
     assert_eq!(map.tasks_on(NodeId(nodes - 1)), tasks);
-    JobSpec {
-        job: JOB,
-        apps: vec![app(0, "true")],
-        env: vec![],
-        map,
-        is_movable: false,
-        kvsname: "kvs_1".into(),
-        universe_size: None,
-        pmi_port: false,
-        io: IoSpec::default(),
-        stop_on_failure: true,
-        grace_ms: 2000,
-    }
+    JobSpec::new(JOB, vec![app(0, "true")], map)
 }
 
 /// The program of the tasks from rank `first_rank` on.
