@@ -46,6 +46,7 @@ impl Session {
         let session = with_missing(session, &mut stream(11), n);
         let session = with_tasks(session, &mut stream(2), n);
         let session = with_programs(session, &mut stream(12));
+        let session = if stream(14).once_in(4) { session.with_pmi_port() } else { session };
         let session = with_parameters(session, &mut stream(9));
         let session = with_links(session, &mut stream(10), n);
         let session = with_machines(session, &mut stream(7));
