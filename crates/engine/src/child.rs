@@ -35,6 +35,8 @@ pub(crate) struct Child {
     pub(crate) first_start: Time,
     /// When it said hello.
     pub(crate) up_at: Option<Time>,
+    /// Whether its latest start was one of a set of leaves.
+    pub(crate) in_set: bool,
     pub(crate) silence: Silence,
     pub(crate) grants: Grants,
     /// The table's own.
@@ -90,6 +92,7 @@ impl Child {
             started_at: now,
             first_start: now,
             up_at: None,
+            in_set: false,
             silence: Silence::new(now),
             grants: Grants::new(0),
             noted: Noted::default(),
@@ -106,6 +109,18 @@ impl Child {
     /// Whether it has nobody to start, as far as is known before it joins.
     pub(crate) fn is_leaf(&self) -> bool {
         self.below.is_empty()
+    }
+
+    /// Since when those wait that it is to start, while it is on its way.
+    pub(crate) fn awaited_since(&self) -> Option<Time> {
+        let is_on_its_way = match self.state {
+            ChildState::Waiting => self.attempts > 0,
+            ChildState::Starting { .. }
+            | ChildState::GivingUp(_)
+            | ChildState::BackingOff { .. } => true,
+            ChildState::Up | ChildState::Losing { .. } | ChildState::Gone { .. } => false,
+        };
+        (is_on_its_way && !self.is_leaf()).then_some(self.first_start)
     }
 
     /// Whether a start of it is in flight.

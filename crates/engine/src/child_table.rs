@@ -1,8 +1,9 @@
-//! The children of a member: by their number, by when something is due, and by their start in flight.
+//! The children of a member: by their number, by when something is due, by their start in flight, and
+//! by how long others have waited for them.
 //!
 //! After everything that happens a member is asked when it is next due, and whenever a child joins
 //! whether it may start another. If it looked at every child to answer, a member with n children would
-//! take n² steps to bring them up. So both answers are kept. Whoever changes a child need not think of
+//! take n² steps to bring them up. So the answers are kept. Whoever changes a child need not think of
 //! that: a child that was given out to be changed is looked at again before the next answer.
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,9 @@ pub(crate) struct ChildTable {
     due: BTreeSet<(Time, AgentId)>,
     /// Starts in flight, and how many agents of each are.
     in_flight: BTreeMap<StartId, usize>,
-    /// Children that may have changed since those two were right.
+    /// Children on their way that are to start others, and since when these wait for them.
+    awaited: BTreeSet<(Time, AgentId)>,
+    /// Children that may have changed since those three were right.
     touched: Vec<AgentId>,
     all_touched: bool,
 }
@@ -32,6 +35,7 @@ pub(crate) struct ChildTable {
 pub(crate) struct Noted {
     due: Option<Time>,
     in_flight: Option<StartId>,
+    awaited_since: Option<Time>,
 }
 
 impl ChildTable {
@@ -74,6 +78,17 @@ impl ChildTable {
         self.in_flight.len()
     }
 
+    /// How many agents are being started.
+    pub(crate) fn agents_in_flight(&self) -> usize {
+        self.in_flight.values().sum()
+    }
+
+    /// The child that others have waited for the longest, and since when. Right after a
+    /// [`ChildTable::refresh`].
+    pub(crate) fn longest_awaited(&self) -> Option<(Time, AgentId)> {
+        self.awaited.first().copied()
+    }
+
     /// Looks again at all that may have changed.
     pub(crate) fn refresh(&mut self) {
         if core::mem::take(&mut self.all_touched) {
@@ -83,14 +98,11 @@ impl ChildTable {
         while let Some(agent) = self.touched.pop() {
             let Some(child) = self.children.get_mut(&agent) else { continue };
             let in_flight = child.shell.filter(|_| child.is_in_flight());
-            let now = Noted { due: child.timeout(), in_flight };
+            let now =
+                Noted { due: child.timeout(), in_flight, awaited_since: child.awaited_since() };
             let before = core::mem::replace(&mut child.noted, now);
-            if before.due != now.due {
-                self.due.extend(now.due.map(|at| (at, agent)));
-                if let Some(at) = before.due {
-                    self.due.remove(&(at, agent));
-                }
-            }
+            renew(&mut self.due, agent, before.due, now.due);
+            renew(&mut self.awaited, agent, before.awaited_since, now.awaited_since);
             if before.in_flight != now.in_flight {
                 if let Some(start) = now.in_flight {
                     *self.in_flight.entry(start).or_default() += 1;
@@ -110,6 +122,18 @@ impl ChildTable {
         if self.in_flight.is_empty() {
             self.in_flight = BTreeMap::new(); // an empty map may keep memory, and most are from here on
         }
+    }
+}
+
+fn renew(
+    table: &mut BTreeSet<(Time, AgentId)>,
+    agent: AgentId,
+    before: Option<Time>,
+    now: Option<Time>,
+) {
+    if before != now {
+        before.map(|at| table.remove(&(at, agent)));
+        table.extend(now.map(|at| (at, agent)));
     }
 }
 

@@ -159,8 +159,9 @@ impl Engine {
         child.link = Some(link);
         child.silence = Silence::new(self.now);
         child.grants = Grants::new(window);
-        let joined_in = self.now.since(child.first_start).as_micros();
-        let joined_in = u64::try_from(joined_in).unwrap_or(u64::MAX);
+        let took = self.now.since(child.first_start);
+        self.start_times.note(took);
+        let joined_in = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.stats.join_us_max = self.stats.join_us_max.max(joined_in);
         self.first_share(agent);
         let session = self.session();
@@ -515,6 +516,7 @@ impl Engine {
         for agent in due {
             self.child_timed_out(agent);
         }
+        self.relieve_slow();
     }
 
     /// Asks every child for a sign of life, and from here on often.
@@ -533,6 +535,7 @@ impl Engine {
         for child in self.children.values_mut() {
             if let ChildState::Starting { give_up_at } = &mut child.state {
                 *give_up_at = *give_up_at + pause;
+                child.first_start = child.first_start + pause;
             }
         }
     }

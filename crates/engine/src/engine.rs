@@ -27,6 +27,7 @@ use crate::joining::Joining;
 use crate::marks::Marks;
 use crate::rng::Rng;
 use crate::routing::{Place, Routing};
+use crate::slow::StartTimes;
 use crate::{AgentConfig, Effect, HeadConfig, Input, LinkEnd, LinkId, Outcome, StartId};
 
 /// An agent or the head.
@@ -55,6 +56,7 @@ pub struct Engine {
     pub(crate) deliveries: Deliveries,
     /// Leaves that were started in the current set, in a session with strict batches.
     pub(crate) set_started: usize,
+    pub(crate) start_times: StartTimes,
     /// When this process went on after it was stopped; only the head's is told of that.
     pub(crate) resumed_at: Option<Time>,
     /// Whether the driver tells when its host is free for the next start.
@@ -142,6 +144,7 @@ impl Engine {
             starts_made: 0,
             deliveries: Deliveries::default(),
             set_started: 0,
+            start_times: StartTimes::default(),
             resumed_at: None,
             is_told: false,
             links: BTreeMap::new(),
@@ -270,13 +273,14 @@ impl Engine {
             Above::Parent { silence, .. } => silence.lost_at(),
         };
         let children = self.children.first_due();
+        let slow = self.slow_due();
         let job = self.job.as_ref().and_then(Job::timeout);
         let ending = self.ending.as_ref().map(|ending| ending.give_up_at);
         let tick = self.ticker.as_ref().map(Ticker::next);
         let start = self.start_due();
         let turn = self.deliveries.due();
         let connect = self.connect_due();
-        [above, children, job, ending, tick, start, turn, connect, self.joining.tell_at]
+        [above, children, slow, job, ending, tick, start, turn, connect, self.joining.tell_at]
             .into_iter()
             .flatten()
             .min()

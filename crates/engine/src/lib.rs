@@ -24,6 +24,7 @@ mod job;
 mod joining;
 mod marks;
 mod set;
+mod slow;
 mod suspension;
 mod takeover;
 

@@ -33,8 +33,11 @@ impl Engine {
         if !self.has_leaf_in_flight() {
             self.set_started = 0;
         }
-        let is_leaf = |agent: &&AgentId| self.children.get(agent).is_some_and(Child::is_leaf);
-        self.set_started += agents.iter().filter(is_leaf).count();
+        for agent in agents {
+            let Some(child) = self.children.get_mut(agent) else { continue };
+            child.in_set = child.is_leaf();
+            self.set_started += usize::from(child.in_set);
+        }
     }
 
     /// Whether a child that is tried again goes before those that wait: it must not wait for sets
@@ -47,7 +50,7 @@ impl Engine {
     fn has_leaf_in_flight(&self) -> bool {
         let mut agents = self.starts.values().flatten();
         agents.any(|agent| {
-            self.children.get(agent).is_some_and(|child| child.is_leaf() && child.is_in_flight())
+            self.children.get(agent).is_some_and(|child| child.in_set && child.is_in_flight())
         })
     }
 }

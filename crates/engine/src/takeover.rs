@@ -1,8 +1,8 @@
 //! Take-over: what a spawn child was to start does not share its fate.
 //!
-//! A child that does not come up, or is lost before the job is launched, leaves agents below it. Its
-//! parent knows their names: those of a child that has not joined are still here, and of the others
-//! it keeps what it gave them to start. It starts them itself, by the plan that the child would have
+//! A child that does not come up, is slow to (`slow.rs`), or is lost before the job is launched, leaves
+//! agents below it. Its parent knows their names: those of a child that has not joined are still here,
+//! and of the others it keeps what it gave them to start. It starts them itself, by the plan that the child would have
 //! made, or hands them out. It costs the names at each level of the tree, folded, until the launch, and
 //! no message: `Lost` says who is started again, and all above wait for these once more.
 //!

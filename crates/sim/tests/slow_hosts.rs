@@ -1,9 +1,11 @@
-//! Slow hosts get less: the slower a host is, the fewer agents the adaptive tree puts below it.
+//! Slow hosts get less: the slower a host is, the fewer agents the adaptive tree puts below it, and what
+//! a planned tree has put there does not wait for it.
 
 use std::time::Duration;
 
-use model::AgentId;
-use sim::{HostCosts, Launch, Script, Session, When};
+use model::{AgentId, IdSet, Time};
+use proto::Event;
+use sim::{HostCosts, Launch, Report, Script, Session, When};
 
 const N: u32 = 300;
 
@@ -40,13 +42,44 @@ fn a_host_that_is_slow_to_start_others_alone_gets_less_too() {
 }
 
 #[test]
-fn in_a_fixed_tree_it_keeps_what_it_was_given() {
+fn in_a_fixed_tree_it_keeps_what_it_was_given_unless_it_is_much_slower_than_the_others() {
     let case = Case { costs: COSTS[0], agent: 1, is_told: false };
     let given = case.below(case.session("kary:4"));
     assert!(given > 0);
     for factor in FACTORS {
-        assert_eq!(case.below(case.slow("kary:4", factor, None)), given);
+        let expected = if factor < 6.0 { given } else { 0 };
+        assert_eq!(case.below(case.slow("kary:4", factor, None)), expected, "{factor}");
     }
+}
+
+/// But for a chain, where nobody has a sibling that could tell what a start takes.
+#[test]
+fn a_host_twenty_times_slower_delays_nobody_else_by_more_than_some_usual_starts_in_any_tree() {
+    let (latency, gap) = COSTS[0];
+    let trees = ["flat", "kary:2", "kary:7", "binomial", "two-level", "greedy", "scela:8"];
+    for tree in trees.into_iter().chain(["route:kary:3", "adaptive"]) {
+        for (n, agent) in [7, 16, 40].into_iter().flat_map(|n| (1..=n).map(move |it| (n, it))) {
+            let session = Session::of(n).tree(tree).calibrate(|machines| {
+                machines.launch = launch(latency, gap);
+            });
+            let host = HostCosts { names: format!("n{}", agent - 1), factor: 20.0, launch: None };
+            let usual = others_joined(&session.run(), agent);
+            let report = session.calibrate(|machines| machines.hosts = vec![host]).run();
+            let late = others_joined(&report, agent).saturating_sub(usual);
+            // Six times the median, whose half of the gaps is that of all children; then one start.
+            let late_max = 7.0 * latency + 3.0 * f64::from(n) * gap;
+            assert!(late.as_secs_f64() * 1e3 < late_max, "{tree} of {n}, {agent}: {late:?}");
+            assert_eq!((report.code, report.shells), (Some(0), n), "{tree} of {n}, {agent}");
+        }
+    }
+}
+
+/// How long it took until all but this agent had joined.
+fn others_joined(report: &Report, agent: u32) -> Duration {
+    let only = Event::AgentsJoined(IdSet::range(agent, agent));
+    let is_of_others = |event: &Event| matches!(event, Event::AgentsJoined(_)) && *event != only;
+    let joined = report.events.iter().filter(|(_, event)| is_of_others(event)).map(|(at, _)| *at);
+    joined.max().expect("some have joined").since(Time::ZERO)
 }
 
 fn never_grow(below: &[u64]) -> bool {

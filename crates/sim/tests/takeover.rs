@@ -22,6 +22,14 @@ fn session(tree: &str) -> Session {
 
 /// Strikes each node after each step of the join. All others run the job, and only that one is named.
 fn strike_each(fault: impl Fn(AgentId) -> Fault, seconds: u64) {
+    strike_each_of(session, fault, seconds);
+}
+
+fn strike_each_of(
+    session: impl Fn(&str) -> Session,
+    fault: impl Fn(AgentId) -> Fault,
+    seconds: u64,
+) {
     for tree in TREES {
         let session = session(tree);
         let usual = session.run();
@@ -83,6 +91,14 @@ fn an_agent_that_is_cut_off_or_hangs_in_the_join_takes_nobody_with_it() {
 #[test]
 fn an_agent_that_is_slow_in_the_join_is_waited_for_and_delays_no_more_than_itself() {
     strike_each(|agent| Fault::Slow(agent, Duration::from_millis(100)), 30);
+}
+
+/// Its parent starts what it was to start; whoever dies meanwhile.
+#[test]
+fn an_agent_that_dies_while_another_is_slow_to_come_up_takes_nobody_with_it() {
+    let slow = [ShellPlan::Slow(Duration::from_secs(3))];
+    let session = |tree: &str| session(tree).shell(AgentId(1), &slow);
+    strike_each_of(session, Fault::Crash, 5);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod mpi;
 mod reach;
 mod routes;
 mod shells;
+mod takeover;
 
 #[expect(dead_code, reason = "each file of tests uses its own part")]
 #[path = "../support/mod.rs"]

@@ -7,6 +7,7 @@ mod groups;
 mod member;
 mod missing;
 mod port;
+mod slow;
 mod takeover;
 
 use std::time::Duration;

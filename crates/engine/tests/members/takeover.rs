@@ -10,11 +10,11 @@ use wire::{
 
 use crate::member::{JOB, Member, PARENT, is_launch, is_stop, launch, messages, running};
 
-const PLANNED: [&str; 8] =
+pub(crate) const PLANNED: [&str; 8] =
     ["flat", "chain", "kary:3", "binomial", "two-level", "greedy", "scela:8", "route:kary:3"];
 
 /// An agent that is to start 2 to `n`.
-fn parent(tree: &str, n: u32) -> Member {
+pub(crate) fn parent(tree: &str, n: u32) -> Member {
     Member::agent_with(
         1,
         tree.parse().expect("the name of a tree"),
@@ -36,7 +36,7 @@ fn loss(effects: &[Effect]) -> AgentLoss {
     messages(effects).into_iter().find_map(lost).expect("a loss is told")
 }
 
-fn welcome(sent: &[Message]) -> &Welcome {
+pub(crate) fn welcome(sent: &[Message]) -> &Welcome {
     let Message::Welcome(welcome) = &sent[0] else { panic!("no welcome: {sent:?}") };
     welcome
 }
