@@ -1,6 +1,7 @@
 //! One bootstrap command that runs.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
@@ -26,7 +27,7 @@ const TERM_TIMEOUT: Duration = Duration::from_secs(1);
 const LAST_READS_MAX: usize = 16;
 
 /// As much of the program as is read at once.
-const PIECE_BYTES: usize = 64 * 1024;
+const READ_BYTES: u64 = 64 * 1024;
 
 /// A shell's streams, on which an agent wants its link.
 #[derive(Debug)]
@@ -62,8 +63,8 @@ enum Progress {
     Unasked,
     /// It waits for it.
     Asked,
-    /// So many bytes have been read to be sent.
-    Sending(Rc<Program>, u64),
+    /// It is sent what it asks for, of which so much is to be read yet.
+    Sending(Rc<Program>, Range<u64>),
     /// All has been sent.
     Sent,
 }
@@ -112,8 +113,7 @@ impl Helper {
     /// Sends it the program that it waits for.
     pub(crate) fn send_program(&mut self, reactor: &mut Reactor, program: &Rc<Program>) {
         if matches!(self.delivery, Progress::Asked) {
-            self.delivery = Progress::Sending(Rc::clone(program), 0);
-            self.write(reactor, program.announcement());
+            self.send_piece(reactor, Rc::clone(program), 0);
         }
     }
 
@@ -204,10 +204,24 @@ impl Helper {
     }
 
     fn on_program_wanted(&mut self, reactor: &mut Reactor) {
-        if matches!(self.delivery, Progress::Unasked) && self.after_delivery.is_some() {
-            self.delivery = Progress::Asked;
-            reactor.report(Input::Delivery(self.start, Delivery::Wanted));
+        match &self.delivery {
+            Progress::Unasked if self.after_delivery.is_some() => {
+                self.delivery = Progress::Asked;
+                reactor.report(Input::Delivery(self.start, Delivery::Wanted));
+            }
+            Progress::Sending(program, piece) if piece.is_empty() => {
+                self.send_piece(reactor, Rc::clone(program), piece.end);
+            }
+            // It repeats itself.
+            Progress::Unasked | Progress::Asked | Progress::Sending(..) | Progress::Sent => {}
         }
+    }
+
+    /// Announces the piece of the program behind so many bytes, and sends it when there is room.
+    fn send_piece(&mut self, reactor: &Reactor, program: Rc<Program>, begin: u64) {
+        let piece = program.piece(begin);
+        self.write(reactor, program.announcement(&piece));
+        self.delivery = Progress::Sending(program, piece);
     }
 
     fn on_program_stored(&mut self, reactor: &Reactor) {
@@ -217,7 +231,7 @@ impl Helper {
         }
     }
 
-    /// Writes what waits; behind it, a piece of the program a turn.
+    /// Writes what waits; behind it, what is read of the program in a turn.
     fn on_room(&mut self, reactor: &mut Reactor) {
         let Some(streams) = &mut self.streams else { return };
         let Ok(Flushed { bytes, end }) = streams.flush(&reactor.poller) else {
@@ -228,22 +242,23 @@ impl Helper {
             reactor.report(Input::Delivery(self.start, Delivery::Moved));
         }
         if end == FlushEnd::Empty {
-            self.write_next_piece(reactor);
+            self.read_program(reactor);
         }
     }
 
-    fn write_next_piece(&mut self, reactor: &mut Reactor) {
-        let Progress::Sending(program, sent) = &mut self.delivery else { return };
-        let left = usize::try_from(program.bytes - *sent).unwrap_or(usize::MAX);
-        if left == 0 {
+    fn read_program(&mut self, reactor: &mut Reactor) {
+        let Progress::Sending(program, piece) = &mut self.delivery else { return };
+        if piece.start == program.bytes {
             self.delivery = Progress::Sent;
             return reactor.report(Input::Delivery(self.start, Delivery::Sent));
         }
-        let mut piece = vec![0; left.min(PIECE_BYTES)];
-        match program.file.read_exact_at(&mut piece, *sent) {
+        let end = piece.end.min(piece.start + READ_BYTES);
+        let mut bytes = vec![0; usize::try_from(end - piece.start).unwrap_or_default()];
+        match program.file.read_exact_at(&mut bytes, piece.start) {
+            Ok(()) if bytes.is_empty() => {} // the next piece has to be asked for
             Ok(()) => {
-                *sent += piece.len() as u64;
-                self.write(reactor, piece);
+                piece.start = end;
+                self.write(reactor, bytes);
             }
             Err(error) => self.hang_up(&format!("convoke: read the own program: {error}")),
         }

@@ -17,7 +17,7 @@ use wire::{BootError, BootPayload};
 use crate::convert;
 use crate::error_chain::error_chain;
 use crate::helper::{Helper, ShellStreams};
-use crate::identity::Identity;
+use crate::identity::{Identity, own_build};
 use crate::links::Links;
 use crate::reactor::Reactor;
 use crate::source::HelperPart;
@@ -109,7 +109,7 @@ impl Helpers {
         let Some(helper) = self.running.get_mut(&start) else { return };
         let program = match self.program.take() {
             Some(program) => Ok(program),
-            None => Program::own().map(Rc::new),
+            None => Program::own(&own_build().to_string()).map(Rc::new),
         };
         match program {
             Ok(program) => helper.send_program(reactor, self.program.insert(program)),

@@ -10,5 +10,5 @@ for dir; do
 		done
 		rm -rf "$entry" && echo "removed $entry"
 	done
-	find "$dir" -name 'part.*' -mtime +0 -exec rm -f {} +
+	find "$dir" -name 'part.*' -prune -mtime +0 -exec rm -rf {} +
 done

@@ -6,17 +6,23 @@
 //! another build than it was told becomes that same shell. So builds of different age get along: all
 //! that one expects of another is `READ_AND_RUN`.
 //!
-//! The script and the boot line are sent at once; at a [`Request::Program`](crate::Request) the
-//! [`Program::announcement`] with the program behind it, and at a `Request::Boot` the boot line
+//! The script and the boot line are sent at once; at each [`Request::Program`](crate::Request) the
+//! next piece of the program, with [`Program::announcement`] before it, and at a `Request::Boot` the boot line
 //! again. A program that is in place skips the script as it skips what login scripts print, so
 //! all that it costs there is a test of the shell that runs anyway.
+//!
+//! Pieces, since what is on its way must have a bound: sshd takes from the network faster than it
+//! gives to a command, keeps up to 2 MB of what it has not given yet, and copies all of that for
+//! every packet. Sent at once, 4 MB took it five times as long.
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
-use ring::digest::{Context, SHA256};
+use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 
 /// What a shell runs to do what one line says, in which `printf` finds escapes.
 pub(crate) const READ_AND_RUN: &str = r#"IFS= read -r s && eval "$(printf %b "$s")""#;
@@ -24,6 +30,9 @@ pub(crate) const READ_AND_RUN: &str = r#"IFS= read -r s && eval "$(printf %b "$s
 const SCRIPT: &str = include_str!("deliver.sh");
 
 const CLEANING: &str = include_str!("clean.sh");
+
+/// As much of the program as is sent for one request. Each costs the host a process that reads it.
+const PIECE_BYTES: u64 = 1 << 20;
 
 /// The line for a shell that runs `READ_AND_RUN`: brings up an agent of this build, which runs on
 /// machines of this kind (`uname -m`).
@@ -62,12 +71,17 @@ pub struct Program {
 }
 
 impl Program {
-    /// Reads the running program once, for its sum.
+    /// The running program, which is of this build. It is read once for its sum, unless it runs from
+    /// a cache: its sum was looked at before it was run, and is the name of where it lies.
     ///
     /// # Errors
     /// When `/proc` is not mounted, or the file cannot be read.
-    pub fn own() -> io::Result<Program> {
-        Program::of(File::open("/proc/self/exe")?)
+    pub fn own(build: &str) -> io::Result<Program> {
+        let file = File::open("/proc/self/exe")?;
+        match cached_sum(&std::fs::read_link("/proc/self/exe")?, build) {
+            Some(sum) => Ok(Program { bytes: file.metadata()?.len(), file, sum }),
+            None => Program::of(file),
+        }
     }
 
     /// Reads a program to its end, for its sum.
@@ -91,10 +105,24 @@ impl Program {
         Ok(Program { file, bytes, sum })
     }
 
-    /// What is sent before it: how long it is, and its sum.
-    pub fn announcement(&self) -> Vec<u8> {
-        format!("{} {}\n", self.bytes, self.sum).into_bytes()
+    /// The piece that is to be sent to who has so many bytes of it: none behind the last.
+    pub fn piece(&self, begin: u64) -> Range<u64> {
+        begin..self.bytes.min(begin + PIECE_BYTES)
     }
+
+    /// What is sent before a piece: how long it is, what comes behind it, and the program's sum.
+    pub fn announcement(&self, piece: &Range<u64>) -> Vec<u8> {
+        let Range { start, end } = piece;
+        format!("{} {} {}\n", end - start, self.bytes - end, self.sum).into_bytes()
+    }
+}
+
+/// What a cache calls the sum of the program at `path`, which is of this build.
+fn cached_sum(path: &Path, build: &str) -> Option<String> {
+    let entry = path.parent()?.file_name()?.to_str()?;
+    let sum = entry.strip_prefix(build)?.strip_prefix('-')?;
+    let is_sum = sum.len() == 2 * SHA256_OUTPUT_LEN && sum.bytes().all(|b| b.is_ascii_hexdigit());
+    is_sum.then(|| sum.to_owned())
 }
 
 #[cfg(test)]
@@ -103,12 +131,50 @@ mod tests {
 
     #[test]
     fn a_program_is_announced_with_its_length_and_its_sum() {
-        let mut file = tempfile::tempfile().unwrap();
-        io::Write::write_all(&mut file, b"abc").unwrap();
-        io::Seek::rewind(&mut file).unwrap();
+        let program = program(b"abc");
+        let piece = program.piece(0);
         // FIPS 180-2, appendix B.1.
         let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        let announcement = Program::of(file).unwrap().announcement();
-        assert_eq!(announcement, format!("3 {sum}\n").into_bytes());
+        assert_eq!(program.announcement(&piece), format!("3 0 {sum}\n").into_bytes());
+    }
+
+    #[test]
+    fn pieces_are_the_whole_program_one_after_the_other() {
+        for bytes in [1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES] {
+            let program = program(&vec![0; usize::try_from(bytes).unwrap()]);
+            let mut sent = 0;
+            while sent < bytes {
+                let piece = program.piece(sent);
+                assert_eq!(piece.start, sent);
+                assert!(piece.end > sent && piece.end <= bytes && piece.end - sent <= PIECE_BYTES);
+                let words = String::from_utf8(program.announcement(&piece)).unwrap();
+                let expected = format!("{} {} ", piece.end - sent, bytes - piece.end);
+                assert!(words.starts_with(&expected), "{words}");
+                sent = piece.end;
+            }
+            assert!(program.piece(sent).is_empty());
+        }
+    }
+
+    #[test]
+    fn the_sum_of_a_cached_program_is_the_name_of_where_it_lies() {
+        let sum = "0123456789abcdef".repeat(4);
+        let of = |path: &str| cached_sum(Path::new(path), "c0ffee");
+        assert_eq!(of(&format!("/home/x/.cache/convoke/c0ffee-{sum}/convoke")), Some(sum.clone()));
+        assert_eq!(
+            of(&format!("/tmp/convoke-0/c0ffee-{sum}/convoke (deleted)")),
+            Some(sum.clone())
+        );
+        for other in ["/opt/convoke", "convoke", "/x/c0ffee-0123/convoke", "/x/c0ffee/convoke"] {
+            assert_eq!(of(other), None, "{other}");
+        }
+        assert_eq!(of(&format!("/x/decaf0-{sum}/convoke")), None);
+    }
+
+    fn program(bytes: &[u8]) -> Program {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, bytes).unwrap();
+        io::Seek::rewind(&mut file).unwrap();
+        Program::of(file).unwrap()
     }
 }

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -17,6 +17,9 @@ use bootstrap::{
 use tempfile::TempDir;
 
 const BUILD: &str = "0123456789abcdef";
+
+/// What a host that lacks the program asks for: it is sent in two pieces.
+const ASKED: [Request; 3] = [Request::Program, Request::Program, Request::Boot];
 
 /// Shells that may be a host's `/bin/sh`.
 const INTERPRETERS: [&str; 6] =
@@ -30,7 +33,7 @@ fn under_every_shell_a_host_that_lacks_the_program_asks_once_and_then_has_it() {
             |host: &Host| host.start(&|command| command.replace("/bin/sh", interpreter)).end();
         let first = run(&host);
         assert_eq!(first.said, "agent of 616263", "{interpreter}: {first:?}");
-        assert_eq!(first.requests, [Request::Program, Request::Boot], "{interpreter}");
+        assert_eq!(first.requests, ASKED, "{interpreter}");
         let second = run(&host);
         assert_eq!((&*second.said, second.requests.len()), ("agent of 616263", 0), "{interpreter}");
         assert_eq!(host.parts(), 0, "{interpreter}");
@@ -44,7 +47,7 @@ fn every_login_shell_finds_out_that_the_program_is_not_there() {
             let host = Host { login_shell: shell, ..Host::new() };
             let ended = host.run();
             assert_eq!(ended.said, "agent of 616263", "{shell}: {ended:?}");
-            assert_eq!(ended.requests, [Request::Program, Request::Boot], "{shell}");
+            assert_eq!(ended.requests, ASKED, "{shell}");
         }
     }
 }
@@ -80,7 +83,7 @@ fn a_cached_program_with_other_contents_is_replaced() {
         host.run();
         fs::write(host.cached(), damage).unwrap();
         let ended = host.run();
-        assert_eq!((&*ended.said, ended.requests.len()), ("agent of 616263", 2));
+        assert_eq!((&*ended.said, ended.requests.len()), ("agent of 616263", 3));
         assert_eq!(host.run().requests, []);
     }
 }
@@ -91,10 +94,19 @@ fn what_others_could_have_written_into_is_thrown_away_and_closed() {
         let host = Host::new();
         host.run();
         fs::set_permissions(host.cache(), Permissions::from_mode(mode)).unwrap();
-        assert_eq!(host.run().requests.len(), 2, "{mode:o}");
+        assert_eq!(host.run().requests, ASKED, "{mode:o}");
         assert_eq!(fs::metadata(host.cache()).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(host.run().requests, []);
     }
+}
+
+/// As directories do that are made where those of a group are.
+#[test]
+fn a_cache_that_belongs_to_a_group_which_may_not_enter_it_is_kept() {
+    let host = Host::new();
+    host.run();
+    fs::set_permissions(host.cache(), Permissions::from_mode(0o2700)).unwrap();
+    assert_eq!(host.run().requests, []);
 }
 
 #[test]
@@ -109,7 +121,7 @@ fn a_cache_that_is_a_link_or_a_file_is_not_used_and_another_place_is() {
     let homeless = Host { home: Some("/proc/no/home".into()), ..Host::new() };
     let without_home = Host { home: None, ..Host::new() };
     for host in [linked, file, homeless, without_home] {
-        assert_eq!(host.run().requests.len(), 2);
+        assert_eq!(host.run().requests, ASKED);
         let again = host.run();
         assert_eq!((&*again.said, again.requests.len()), ("agent of 616263", 0));
         assert_eq!(fs::read_dir(host.tmp()).unwrap().count(), 1);
@@ -137,7 +149,7 @@ fn a_program_that_came_garbled_or_not_whole_is_not_run() {
         let mut bytes = fs::read(host.sent()).unwrap();
         bytes.truncate(bytes.len() - cut);
         bytes[12] ^= 1;
-        talk.send(&Program::of(File::open(host.sent()).unwrap()).unwrap().announcement());
+        talk.send(&talk.program.announcement(&talk.program.piece(0)));
         talk.send(&bytes);
         let ended = talk.hang_up();
         assert_eq!(ended.status, Some(127));
@@ -187,7 +199,9 @@ fn the_latest_builds_stay_and_what_killed_transfers_left_goes_after_a_day() {
         let day = std::time::UNIX_EPOCH + std::time::Duration::from_secs(86_400 * old);
         File::open(&entry).unwrap().set_modified(day).unwrap();
         let part = host.cache().join(format!("part.{old}"));
-        File::create(part).unwrap().set_modified(day).unwrap();
+        fs::create_dir(&part).unwrap();
+        File::create(part.join("convoke")).unwrap();
+        File::open(part).unwrap().set_modified(day).unwrap();
     }
     File::create(host.cache().join("part.new")).unwrap();
     fs::remove_file(host.cached()).unwrap();
@@ -213,6 +227,7 @@ struct Talk {
     reader: RequestReader,
     requests: Vec<Request>,
     program: Program,
+    sent: u64,
 }
 
 /// One that is over.
@@ -289,7 +304,7 @@ impl Host {
         let program = Program::of(File::open(self.sent()).unwrap()).unwrap();
         let child = child.spawn().unwrap();
         let (reader, requests) = (RequestReader::default(), Vec::new());
-        let mut talk = Talk { child, reader, requests, program };
+        let mut talk = Talk { child, reader, requests, program, sent: 0 };
         talk.send(&command.stdin.unwrap());
         talk
     }
@@ -326,7 +341,7 @@ impl Talk {
         loop {
             for request in asked {
                 let answer = match request {
-                    Request::Program => self.announced(),
+                    Request::Program => self.next_piece(),
                     Request::Boot => boot::line(b"abc"),
                     Request::Link => panic!("it asks for a link"),
                 };
@@ -338,10 +353,13 @@ impl Talk {
         }
     }
 
-    fn announced(&self) -> Vec<u8> {
-        let mut bytes = vec![0; usize::try_from(self.program.bytes).unwrap()];
-        std::os::unix::fs::FileExt::read_exact_at(&self.program.file, &mut bytes, 0).unwrap();
-        [self.program.announcement(), bytes].concat()
+    /// Half of the program, as it is announced.
+    fn next_piece(&mut self) -> Vec<u8> {
+        let piece = self.sent..self.program.bytes.min(self.sent + self.program.bytes.div_ceil(2));
+        self.sent = piece.end;
+        let mut bytes = vec![0; usize::try_from(piece.end - piece.start).unwrap()];
+        self.program.file.read_exact_at(&mut bytes, piece.start).unwrap();
+        [self.program.announcement(&piece), bytes].concat()
     }
 
     /// Sends nothing more.
