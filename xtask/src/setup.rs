@@ -20,9 +20,10 @@ const OF_DEMO: [&str; 8] = [
     "python3-venv",
 ];
 
-/// More, for tests: login shells of users, MPICH 4 with its Hydra, and what looks at pages, be they
+/// More, for tests: login shells of users, MPICH 4 with its Hydra, Slurm's client
+/// library for PMI-2, and what looks at pages, be they
 /// the browser's or the manual's.
-const OF_TESTS: [&str; 10] = [
+const OF_TESTS: [&str; 11] = [
     "dash",
     "csh",
     "tcsh",
@@ -31,6 +32,7 @@ const OF_TESTS: [&str; 10] = [
     "ksh",
     "mpich",
     "libmpich-dev",
+    "libpmi2-0-dev",
     "chromium",
     "groff-base",
 ];

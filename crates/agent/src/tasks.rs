@@ -10,7 +10,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use engine::{Input, Spawn};
-use model::{AgentId, JobId, Rank, Time};
+use model::{AgentId, JobId, PmiOffer, Rank, Time};
 use os::machine::DescriptorLimit;
 use os::process::Usage;
 use os::{ExitStatus, Pid, Ready, Signal};
@@ -239,7 +239,7 @@ impl Tasks {
             env: command::c_strings(&spawn.env),
             stdin: spawn.stdin,
             merged: spawn.job.io.output.merged,
-            pmi: !spawn.job.pmi_port,
+            pmi: spawn.job.pmi != PmiOffer::None && !spawn.job.pmi_port,
             null,
             descriptors: self.descriptors,
         };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use model::{HOSTS_MAX, Order, Rank, Route, RouteError, Tree};
+use model::{HOSTS_MAX, Order, PmiOffer, Rank, Route, RouteError, Tree};
 use wire::Stdin;
 
 use crate::signal_list::{self, SignalList};
@@ -234,6 +234,10 @@ pub(crate) struct RunArgs {
     /// Time from SIGTERM to SIGKILL
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration::parse, help_heading = "Tasks")]
     pub(crate) grace: Duration,
+
+    /// What tasks may speak to find each other: auto, 1 (PMI-1), 2 (PMI-2) or none
+    #[arg(long, value_name = "DIALECT", default_value = "auto", help_heading = "Tasks")]
+    pub(crate) pmi: PmiOffer,
 
     /// Let tasks connect to PMI_PORT, for wrappers that close PMI_FD or lose it
     #[arg(long, help_heading = "Tasks")]

@@ -35,6 +35,7 @@ const WITH_VALUE: &[&str] = &[
     "--on-failure",
     "--grace",
     "--stdin",
+    "--pmi",
     "--retries",
     "--on-missing",
     "--min-nodes",

@@ -169,6 +169,7 @@ fn refuse(error: &SetupError) -> u8 {
         | SetupError::MinTooLarge { .. }
         | SetupError::NotMovable(_)
         | SetupError::NoSuchTask { .. }
+        | SetupError::PortOfNone
         | SetupError::NoTasks { .. }
         | SetupError::OtherRanks { .. }
         | SetupError::Host(_)

@@ -13,7 +13,7 @@ use bootstrap::CommandError;
 use bytes::Bytes;
 use engine::HeadConfig;
 use model::rankfile::RankFile;
-use model::{JobId, Muster, Node, Placement, PlacementError, Rank, Request, Slots, Tree};
+use model::{JobId, Muster, Node, Placement, PlacementError, PmiOffer, Rank, Request, Slots, Tree};
 use wire::{App, IoSpec, JobSpec, SessionSpec, Stdin};
 
 use crate::args::{AppArgs, Deliver, LauncherName, LinkName, OnFailure, OnMissing, RunArgs};
@@ -54,6 +54,10 @@ pub(crate) enum SetupError {
     MinTooLarge { min: u32, nodes: u32 },
     #[error("`--stdin {rank}`: there {} only {tasks} task{}", be(*.tasks), plural(*.tasks))]
     NoSuchTask { rank: u32, tasks: u32 },
+    #[error(
+        "`--pmi none` leaves nothing that tasks could connect to by `--pmi-port`: drop one of them"
+    )]
+    PortOfNone,
     #[error("rank file `{}` places {in_file} task{}, and {tasks} are asked for", path.display(), plural(*.in_file))]
     OtherRanks { path: PathBuf, in_file: u32, tasks: u32 },
     #[error("app {app}: the number of tasks must be at least 1")]
@@ -328,6 +332,9 @@ fn job(args: &RunArgs, layout: &Layout, is_movable: bool) -> Result<JobSpec, Set
     {
         return Err(SetupError::NoSuchTask { rank, tasks });
     }
+    if args.pmi_port && args.pmi == PmiOffer::None {
+        return Err(SetupError::PortOfNone);
+    }
     Ok(JobSpec {
         job: JobId(0),
         apps: apps
@@ -338,6 +345,7 @@ fn job(args: &RunArgs, layout: &Layout, is_movable: bool) -> Result<JobSpec, Set
         is_movable,
         kvsname: format!("convoke-{:016x}", random()?),
         universe_size: layout.universe_size,
+        pmi: args.pmi,
         pmi_port: args.pmi_port,
         io: IoSpec { stdin: args.stdin, output, records: args.json.is_some() },
         stop_on_failure: args.on_failure == OnFailure::Stop,

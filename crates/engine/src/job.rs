@@ -130,6 +130,7 @@ impl Job {
             ranks.iter().map(|&rank| pmi::LocalTask { rank, appnum: spec.app_of(rank) }).collect(),
         );
         info.universe_size = spec.universe_size;
+        info.offer = spec.pmi;
         info.process_mapping = spec.map.process_mapping();
         Job {
             tasks: ranks.iter().map(|rank| (*rank, Box::default())).collect(),

@@ -1,12 +1,13 @@
 //! Who has joined, on its way to the head: bundled, so that a large tree does not drown it.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{IdSet, JobId, Time};
+use model::{IdSet, JobId, PmiOffer, Time};
 use proto::Event;
-use wire::{JobFault, JobWarning, MarkKind, Message};
+use wire::{JobFault, JobSpec, JobWarning, MarkKind, Message};
 
 use crate::PmiPort;
 use crate::engine::Engine;
@@ -91,7 +92,7 @@ impl Engine {
     /// Tells of programs whose tasks would not find each other, once for each: by the node of its first task.
     pub(crate) fn warn_of_open_mpi(&mut self, job: JobId, apps: Vec<(u32, String)>) {
         let (own, agent) = (self.job.as_ref(), self.id);
-        let Some(spec) = own.map(|own| own.spec.clone()).filter(|spec| spec.map.len() > 1) else {
+        let Some(spec) = own.map(|own| own.spec.clone()).filter(may_meet) else {
             return;
         };
         for (app, library) in apps {
@@ -111,4 +112,9 @@ impl Engine {
         self.mark(self.id, MarkKind::Joined);
         self.on_joined(&IdSet::range(self.id.0, self.id.0));
     }
+}
+
+/// Whether a job has tasks that would look for each other.
+fn may_meet(spec: &Arc<JobSpec>) -> bool {
+    spec.map.len() > 1 && spec.pmi != PmiOffer::None
 }

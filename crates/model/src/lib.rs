@@ -17,6 +17,7 @@ mod tokens;
 
 mod muster;
 mod placement;
+mod pmi;
 mod rank_group;
 pub mod rankfile;
 mod task_map;
@@ -37,6 +38,7 @@ pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
 pub use muster::Muster;
 pub use placement::{Order, Placement, PlacementError, Request, Slots, place};
+pub use pmi::{PmiDialect, PmiOffer, PmiOfferError};
 pub use rank_group::RankGroup;
 pub use route::{Route, RouteError};
 pub use status::{ExitStatus, Signal, SignalError};

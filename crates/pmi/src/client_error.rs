@@ -3,6 +3,8 @@
 use alloc::string::String;
 use core::fmt;
 
+use model::PmiDialect;
+
 use crate::GroupFault;
 
 /// A client broke the protocol. No further bytes of it are read.
@@ -39,9 +41,9 @@ pub enum ClientError {
     /// The connection ended inside a message.
     #[error("connection ended inside the PMI message `{0}`")]
     Unfinished(Excerpt),
-    /// A length prefix where a command should be: the framing of PMI-2.
-    #[error("PMI-2 message, but PMI-1 was agreed: `{0}`")]
-    Pmi2Framing(Excerpt),
+    /// A client speaks what the user has not let the job speak.
+    #[error("{0} is what `--pmi` leaves out: use `--pmi auto`")]
+    NotOffered(PmiDialect),
     /// A second `barrier_in` before the `barrier_out` of the first.
     #[error("entered a PMI barrier that it is waiting in already")]
     BarrierTwice,

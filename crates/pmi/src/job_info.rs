@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use model::Rank;
+use model::{PmiOffer, Rank};
 
 /// A job as one agent's PMI server sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -15,6 +15,8 @@ pub struct JobInfo {
     pub size: u32,
     /// What `get_universe_size` answers; `None` leaves MPI_UNIVERSE_SIZE unset.
     pub universe_size: Option<u32>,
+    /// What its tasks may speak.
+    pub offer: PmiOffer,
     /// `PMI_process_mapping` (§8). Withheld when it is longer than a value may be: clients then compare
     /// host names.
     pub process_mapping: Option<String>,
@@ -41,6 +43,13 @@ impl JobInfo {
 
     /// A job with no mapping and no universe size.
     pub fn new(kvsname: String, size: u32, tasks: Vec<LocalTask>) -> JobInfo {
-        JobInfo { kvsname, size, universe_size: None, process_mapping: None, tasks }
+        JobInfo {
+            kvsname,
+            size,
+            universe_size: None,
+            offer: PmiOffer::Auto,
+            process_mapping: None,
+            tasks,
+        }
     }
 }

@@ -1,12 +1,18 @@
-//! The PMI-1.2 server for the tasks of one job on one agent.
+//! The PMI server for the tasks of one job on one agent.
 //!
 //! A client costs one call per read and one reply per call, however many commands the read held. A barrier
 //! costs one exchange per agent, and one reply per task when it comes back: puts wait here until then, and gets
 //! are answered from what is here, so that no get ever travels (`reference/pmi1.md` §5, §6).
 //!
+//! What clients of PMI-1 call a barrier is the fence of PMI-2: tasks of one job may speak either, and meet.
+//!
 //! A task that has finalized and is still there may initialise again, so a barrier waits for it; only when
 //! its connection or process has ended does it take no further part. Releasing a barrier at `finalize` would let
 //! tasks in their second cycle pass those that are still ending the first.
+
+mod barrier;
+mod pmi1;
+mod pmi2;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -14,13 +20,15 @@ use core::mem;
 use core::ops::ControlFlow;
 
 use bytes::{Bytes, BytesMut};
-use model::{IdSet, Rank, RankGroup};
+use model::{Rank, RankGroup};
 
-use crate::group::Scope;
+use barrier::{Barrier, Entered, present};
+
 use crate::meetings::Meetings;
-use crate::request::SpawnBlock;
+use crate::node_attributes::NodeAttributes;
+use crate::pmi1::reply;
 use crate::spaces::Spaces;
-use crate::{ClientError, Excerpt, GroupFault, JobInfo, LineBuffer, PairError, Request, reply};
+use crate::{ClientError, Excerpt, JobInfo, Message, MessageBuffer, PairError};
 
 /// The server's state.
 #[derive(Debug)]
@@ -33,6 +41,7 @@ pub struct Server {
     barrier_waits_for: usize,
     barrier: Barrier,
     meetings: Meetings,
+    attributes: NodeAttributes,
     /// The replies to the client whose bytes are being handled.
     replies: BytesMut,
     effects: VecDeque<Effect>,
@@ -43,21 +52,15 @@ struct Client {
     rank: Rank,
     appnum: u32,
     state: ClientState,
-    /// Waits for `barrier_out`.
-    entered: bool,
+    /// Waits for the end of the barrier.
+    entered: Option<Entered>,
     /// Its connection has ended as it should, or its process in any way: it enters no further barrier.
     left: bool,
     /// Its end or its fault has been reported, and nothing that it sends counts.
     condemned: bool,
     /// Its end is to end the job.
     is_missed: bool,
-    lines: LineBuffer,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Barrier {
-    Gathering,
-    Exchanging,
+    messages: MessageBuffer,
 }
 
 /// How far a client has come (§10).
@@ -78,7 +81,7 @@ pub enum Effect {
     Reply {
         /// The client.
         rank: Rank,
-        /// Whole lines.
+        /// Whole messages.
         bytes: Bytes,
     },
     /// All tasks here have entered the barrier: exchange these pairs with the other agents of the job, then call
@@ -144,6 +147,7 @@ impl Server {
             clients,
             barrier: Barrier::Gathering,
             meetings: Meetings::default(),
+            attributes: NodeAttributes::default(),
             replies: BytesMut::new(),
             effects: VecDeque::new(),
             info,
@@ -160,8 +164,8 @@ impl Server {
         if self.replies.capacity() == 0 {
             self.replies.reserve(REPLIES_BYTES);
         }
-        let mut lines = mem::take(&mut self.clients[index].lines);
-        lines.feed(data, |message| {
+        let mut messages = mem::take(&mut self.clients[index].messages);
+        messages.feed(data, |message| {
             if let Err(error) = message.and_then(|message| self.on_message(index, message)) {
                 self.condemn(index, Effect::Violation { rank, error });
             }
@@ -171,7 +175,7 @@ impl Server {
                 ControlFlow::Continue(())
             }
         });
-        self.clients[index].lines = lines;
+        self.clients[index].messages = messages;
         self.flush_replies(rank);
     }
 
@@ -187,7 +191,7 @@ impl Server {
     /// program of the same task may connect, so barriers wait until the task's process has ended.
     pub fn on_call_ended(&mut self, rank: Rank) {
         let client = &self.clients[self.index(rank)];
-        if client.state == ClientState::Active || !client.lines.unfinished().is_empty() {
+        if client.state == ClientState::Active || !client.messages.unfinished().is_empty() {
             self.on_closed(rank);
         }
     }
@@ -196,7 +200,7 @@ impl Server {
     pub fn on_closed(&mut self, rank: Rank) {
         let index = self.index(rank);
         let client = &self.clients[index];
-        let unfinished = client.lines.unfinished();
+        let unfinished = client.messages.unfinished();
         if !client.left && !unfinished.is_empty() {
             let error = ClientError::Unfinished(Excerpt::new(unfinished));
             self.condemn(index, Effect::Violation { rank, error });
@@ -261,139 +265,17 @@ impl Server {
             .expect("only tasks on this node are spoken of")
     }
 
-    fn on_message(&mut self, index: usize, message: &[u8]) -> Result<(), ClientError> {
-        if message.iter().all(|byte| *byte == b' ') {
-            return Ok(());
+    fn on_message(&mut self, index: usize, message: Message<'_>) -> Result<(), ClientError> {
+        match message {
+            Message::Line(line) if line.iter().all(|byte| *byte == b' ') => Ok(()),
+            Message::Line(line) => self.on_line(index, line),
+            Message::Frame(body) => self.on_frame(index, body),
         }
-        let request = Request::parse(message)?;
-        self.clients[index].state = ClientState::Active;
-        self.on_request(index, request)
-    }
-
-    fn on_request(&mut self, index: usize, request: Request<'_>) -> Result<(), ClientError> {
-        match request {
-            Request::Put { kvsname, key, value } => {
-                let result = self.spaces.put(kvsname, key, value);
-                reply::put_result(&mut self.replies, result);
-            }
-            Request::Get { kvsname, key } => self.on_get(kvsname, key),
-            Request::BarrierIn { group } => return self.on_barrier_in(index, group),
-            Request::Initack { .. } => return Err(ClientError::CallTwice),
-            Request::Init { version } => self.on_init(version),
-            Request::GetMaxes => self.on_get_maxes(),
-            Request::GetAppnum => self.on_get_appnum(index),
-            Request::GetMyKvsname => self.on_get_my_kvsname(),
-            Request::GetUniverseSize => self.on_get_universe_size(),
-            Request::Finalize => self.on_finalize(index),
-            Request::Abort { code, message } => self.on_abort(index, code, message),
-            Request::PublishName => self.reply(reply::PUBLISH_REFUSED),
-            Request::LookupName => self.reply(reply::LOOKUP_REFUSED),
-            Request::UnpublishName => self.reply(reply::UNPUBLISH_REFUSED),
-            Request::Spawn(SpawnBlock::More) => {}
-            Request::Spawn(SpawnBlock::Last) => self.reply(reply::SPAWN_REFUSED),
-            Request::CreateKvs => self.on_create_kvs(index),
-            Request::DestroyKvs { kvsname } => self.on_destroy_kvs(kvsname),
-            Request::GetByIdx { kvsname, idx } => self.on_get_by_idx(kvsname, idx),
-        }
-        Ok(())
-    }
-
-    /// A client that asks for a later version is told ours, and decides by itself (§3).
-    fn on_init(&mut self, version: i64) {
-        self.reply(if version == 1 { reply::INIT } else { reply::INIT_REFUSED });
-    }
-
-    fn on_get_maxes(&mut self) {
-        reply::text(
-            &mut self.replies,
-            format_args!(
-                "cmd=maxes kvsname_max={} keylen_max={} vallen_max={} rc=0",
-                JobInfo::KVSNAME_MAX,
-                JobInfo::KEYLEN_MAX,
-                JobInfo::VALLEN_MAX
-            ),
-        );
-    }
-
-    fn on_get_appnum(&mut self, index: usize) {
-        let appnum = self.clients[index].appnum;
-        reply::text(&mut self.replies, format_args!("cmd=appnum appnum={appnum} rc=0"));
-    }
-
-    fn on_get_my_kvsname(&mut self) {
-        let line = format_args!("cmd=my_kvsname kvsname={} rc=0", self.info.kvsname);
-        reply::text(&mut self.replies, line);
-    }
-
-    fn on_get_universe_size(&mut self) {
-        let size = self.info.universe_size.map_or(-1, i64::from);
-        reply::text(&mut self.replies, format_args!("cmd=universe_size size={size} rc=0"));
-    }
-
-    fn on_get(&mut self, kvsname: &[u8], key: &[u8]) {
-        let value = self.spaces.get(kvsname).and_then(|space| space.get(key));
-        let quoted = key.get(..JobInfo::KEYLEN_MAX).unwrap_or(key);
-        reply::get_result(&mut self.replies, quoted, value);
-    }
-
-    fn on_barrier_in(&mut self, index: usize, group: Option<&[u8]>) -> Result<(), ClientError> {
-        let (ranks, tag) = match Scope::parse(group, self.info.size)? {
-            Scope::Whole => return self.on_barrier_of_all(index),
-            Scope::World(tag) => (IdSet::range(0, self.info.size - 1), tag),
-            Scope::Node(tag) => (self.clients.iter().map(|client| client.rank.0).collect(), tag),
-            Scope::Ranks(ranks, tag) => (ranks, tag),
-        };
-        let rank = self.clients[index].rank;
-        if !ranks.contains(rank.0) {
-            let group = Excerpt::new(group.unwrap_or_default());
-            return Err(ClientError::Group { group, fault: GroupFault::Stranger });
-        }
-        self.meetings.enter(&RankGroup { ranks, tag }, rank, || present(&self.clients))?;
-        self.flush_replies(rank);
-        self.meet();
-        Ok(())
-    }
-
-    fn on_barrier_of_all(&mut self, index: usize) -> Result<(), ClientError> {
-        let client = &mut self.clients[index];
-        if client.entered {
-            return Err(ClientError::BarrierTwice);
-        }
-        client.entered = true;
-        self.barrier_waits_for -= 1;
-        self.exchange_if_complete(index);
-        Ok(())
-    }
-
-    fn on_finalize(&mut self, index: usize) {
-        self.clients[index].state = ClientState::Finalized;
-        self.reply(reply::FINALIZE);
     }
 
     fn on_abort(&mut self, index: usize, code: i32, message: &[u8]) {
         let rank = self.clients[index].rank;
         self.condemn(index, Effect::Abort { rank, code, message: Excerpt::new(message) });
-    }
-
-    fn on_create_kvs(&mut self, index: usize) {
-        let name = self.spaces.create(self.clients[index].rank);
-        reply::text(&mut self.replies, format_args!("cmd=newkvs kvsname={name} rc=0"));
-    }
-
-    fn on_destroy_kvs(&mut self, kvsname: &[u8]) {
-        if self.spaces.destroy(kvsname) {
-            self.reply(reply::KVS_DESTROYED);
-        } else {
-            self.reply(reply::KVS_NOT_DESTROYED);
-        }
-    }
-
-    fn on_get_by_idx(&mut self, kvsname: &[u8], idx: i64) {
-        let index = usize::try_from(idx).unwrap_or(usize::MAX);
-        match self.spaces.get(kvsname) {
-            Some(space) => reply::by_index(&mut self.replies, index, space.by_index(index)),
-            None => reply::no_such_kvs_by_index(&mut self.replies, kvsname),
-        }
     }
 
     /// Handles the end of a client's connection or process, whichever is seen first.
@@ -415,76 +297,17 @@ impl Server {
         if mem::replace(&mut client.left, true) {
             return;
         }
-        if !client.entered {
+        if client.entered.is_none() {
             self.barrier_waits_for -= 1;
         }
         let (rank, is_missed) = (client.rank, client.is_missed);
+        self.attributes.leave(rank);
         if !is_missed {
             self.meetings.leave(rank);
             self.meet();
         }
         self.exchange_if_complete(index);
         self.leave_if_all_left();
-    }
-}
-
-/// The barrier.
-impl Server {
-    /// Starts the exchange when `index` was the last that the barrier waited for.
-    fn exchange_if_complete(&mut self, index: usize) {
-        let complete = self.barrier_waits_for == 0 && self.barrier == Barrier::Gathering;
-        if complete && self.clients.iter().any(|client| client.entered) {
-            self.barrier = Barrier::Exchanging;
-            self.flush_replies(self.clients[index].rank);
-            let pairs = self.spaces.take_pending();
-            self.effects.push_back(Effect::Exchange { pairs });
-        }
-    }
-
-    /// Lets everybody out, in order of rank.
-    fn release(&mut self) {
-        for client in self.clients.iter_mut().filter(|client| client.entered) {
-            client.entered = false;
-            if !client.left {
-                self.barrier_waits_for += 1;
-            }
-            let bytes = Bytes::from_static(reply::BARRIER_OUT);
-            self.effects.push_back(Effect::Reply { rank: client.rank, bytes });
-        }
-    }
-
-    fn leave_if_all_left(&mut self) {
-        let idle = self.barrier_waits_for == 0 && self.barrier == Barrier::Gathering;
-        if idle && self.clients.iter().all(|client| client.left) {
-            self.effects.push_back(Effect::Leave);
-        }
-    }
-}
-
-/// Barriers of groups.
-impl Server {
-    /// Goes on with every group of which all tasks here have entered or have left.
-    fn meet(&mut self) {
-        let complete: Vec<RankGroup> = self.meetings.complete().cloned().collect();
-        for group in complete {
-            if group.ranks.iter().all(|rank| self.has(Rank(rank))) {
-                self.release_group(&group);
-            } else {
-                let puts = self.spaces.puts();
-                let pairs = self.spaces.put_after(self.meetings.exchange(&group, puts));
-                self.effects.push_back(Effect::ExchangeGroup { group, pairs });
-            }
-        }
-    }
-
-    /// Lets everybody of a group out, in order of rank.
-    fn release_group(&mut self, group: &RankGroup) {
-        let mut line = BytesMut::new();
-        reply::text(&mut line, format_args!("cmd=barrier_out tag={}", group.tag));
-        let line = line.freeze();
-        for rank in self.meetings.end(group).iter().map(Rank) {
-            self.effects.push_back(Effect::Reply { rank, bytes: line.clone() });
-        }
     }
 }
 
@@ -513,23 +336,17 @@ impl Server {
     }
 }
 
-/// Those for which the barriers of groups wait.
-fn present(clients: &[Client]) -> IdSet {
-    let present = clients.iter().filter(|client| !client.left || client.is_missed);
-    present.map(|client| client.rank.0).collect()
-}
-
 impl Client {
     fn new(rank: Rank, appnum: u32) -> Client {
         Client {
             rank,
             appnum,
             state: ClientState::NotPmi,
-            entered: false,
+            entered: None,
             left: false,
             condemned: false,
             is_missed: false,
-            lines: LineBuffer::default(),
+            messages: MessageBuffer::default(),
         }
     }
 }

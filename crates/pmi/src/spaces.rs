@@ -19,6 +19,37 @@ pub(crate) struct Spaces {
     created_count: u64,
 }
 
+/// The longest key and value that a client may put, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) key: usize,
+    pub(crate) value: usize,
+}
+
+impl Limits {
+    /// What a client is told, less the final NUL of its buffer.
+    pub(crate) const PMI1: Limits =
+        Limits { key: JobInfo::KEYLEN_MAX - 1, value: JobInfo::VALLEN_MAX - 1 };
+    /// Clients write a message into a buffer of 64 KiB (`reference/pmi2.md` §1), so none can put more.
+    pub(crate) const PMI2: Limits = Limits { key: 64, value: 1 << 16 };
+
+    pub(crate) fn check(self, key: &[u8], value: &[u8]) -> Result<(), PutError> {
+        if key.is_empty() {
+            return Err(PutError::KeyEmpty);
+        }
+        if key.len() > self.key {
+            return Err(PutError::KeyTooLong);
+        }
+        if key.starts_with(b"PMI_") {
+            return Err(PutError::KeyReserved);
+        }
+        if value.len() > self.value {
+            return Err(PutError::ValueTooLong);
+        }
+        Ok(())
+    }
+}
+
 impl Spaces {
     /// The job's own space, with the attributes that clients read from it (§5).
     pub(crate) fn new(info: &JobInfo) -> Spaces {
@@ -36,9 +67,15 @@ impl Spaces {
         if name == self.own_name.as_bytes() { Some(&self.own) } else { self.created.get(name) }
     }
 
-    /// Puts a pair into the space called `name`, within the announced limits.
-    pub(crate) fn put(&mut self, name: &[u8], key: &[u8], value: &[u8]) -> Result<(), PutError> {
-        self.check(key, value)?;
+    /// Puts a pair into the space called `name`, within a dialect's limits.
+    pub(crate) fn put(
+        &mut self,
+        name: &[u8],
+        key: &[u8],
+        value: &[u8],
+        limits: Limits,
+    ) -> Result<(), PutError> {
+        limits.check(key, value)?;
         let space = if name == self.own_name.as_bytes() {
             &mut self.own
         } else {
@@ -48,21 +85,21 @@ impl Spaces {
         Ok(())
     }
 
-    /// Limits count the final NUL of a client's buffer.
-    fn check(&self, key: &[u8], value: &[u8]) -> Result<(), PutError> {
-        if key.is_empty() {
-            return Err(PutError::KeyEmpty);
-        }
-        if key.len() >= JobInfo::KEYLEN_MAX {
-            return Err(PutError::KeyTooLong);
-        }
-        if key.starts_with(b"PMI_") {
-            return Err(PutError::KeyReserved);
-        }
-        if value.len() >= JobInfo::VALLEN_MAX {
-            return Err(PutError::ValueTooLong);
-        }
+    /// Puts a pair into the job's own space, within a dialect's limits.
+    pub(crate) fn put_own(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        limits: Limits,
+    ) -> Result<(), PutError> {
+        limits.check(key, value)?;
+        self.own.put(key, value);
         Ok(())
+    }
+
+    /// The job's own space.
+    pub(crate) fn own(&self) -> &Kvs {
+        &self.own
     }
 
     /// Creates an empty space for `rank`, with a name that no other rank can get, and returns the name.

@@ -30,17 +30,23 @@ pub enum Transport {
     Descriptor(i32),
     /// It connects to this port of the loopback address, and says who it is.
     Port(u16),
+    /// It finds none, and is not told of the others.
+    None,
 }
 
 impl Transport {
-    fn variables(self, rank: Rank) -> Vec<(&'static str, String)> {
-        match self {
+    fn variables(self, rank: Rank, size: u32) -> Vec<(&'static str, String)> {
+        let place = [("PMI_RANK", rank.to_string()), ("PMI_SIZE", size.to_string())];
+        let mut variables = match self {
             Transport::Descriptor(fd) => vec![("PMI_FD", fd.to_string())],
             // By number: IPv6 does not fit, since the host ends at the first colon, and a name may mean something else.
             Transport::Port(port) => {
                 vec![("PMI_PORT", format!("127.0.0.1:{port}")), ("PMI_ID", rank.to_string())]
             }
-        }
+            Transport::None => return vec![],
+        };
+        variables.extend(place);
+        variables
     }
 }
 
@@ -48,13 +54,11 @@ impl TaskEnv<'_> {
     /// The variables to set, after those of an outer job are gone.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         let numbers = [
-            ("PMI_RANK", self.rank.to_string()),
-            ("PMI_SIZE", self.size.to_string()),
             ("MPI_LOCALRANKID", self.local_rank.to_string()),
             ("MPI_LOCALNRANKS", self.local_size.to_string()),
         ];
         let host_name = self.host_name.map(|name| ("PMI_HOSTNAME", name.to_string()));
-        let transport = self.transport.variables(self.rank).into_iter();
+        let transport = self.transport.variables(self.rank, self.size).into_iter();
         transport.chain(numbers).chain(host_name).collect()
     }
 }
@@ -127,6 +131,8 @@ mod tests {
         env.transport = Transport::Port(4000);
         assert_eq!(lines(env)[..2], ["PMI_PORT=127.0.0.1:4000", "PMI_ID=5"]);
         assert_eq!(lines(env)[2..], expected[1..]);
+        env.transport = Transport::None;
+        assert_eq!(lines(env), expected[3..]);
     }
 
     #[test]

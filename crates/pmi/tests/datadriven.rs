@@ -1,7 +1,7 @@
 //! The server as clients and the tree see it: `data/*.txt`, one file per part of `reference/pmi1.md`.
 //!
-//! Commands: `job size=N local=RANKS [universe=N] [mapping=M] [appnums=...]`, `send RANK` (each line of input with
-//! its line end, in one read), `raw RANK` (each line of input one read, escapes undone, no line end added),
+//! Commands: `job size=N local=RANKS [universe=N] [mapping=M] [appnums=...] [pmi=auto|1|2]`, `send RANK` (each line of
+//! input with its line end, in one read), `frame RANK` (each line of input as a frame, in one read), `raw RANK` (each line of input one read, escapes undone, no line end added),
 //! `repeat RANK N` (one read of N times the input, then a line end), `exchange` (the pending exchange comes back,
 //! with the input's `key=value` from elsewhere), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
 //! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`, `call` (each line of input is what
@@ -11,11 +11,12 @@
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
 
 use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
-use model::{Rank, RankGroup};
-use pmi::{Call, ClientState, Effect, JobInfo, LocalTask, Pairs, Server};
+use model::{PmiOffer, Rank, RankGroup};
+use pmi::{Call, ClientState, Effect, JobInfo, LocalTask, Message, MessageBuffer, Pairs, Server};
 use testkit::{Case, run_datadriven};
 
 #[test]
@@ -73,6 +74,31 @@ fn the_calls_of_old_clients_work_within_the_node() {
     run("legacy.txt");
 }
 
+#[test]
+fn every_command_of_pmi_2_is_answered_as_all_its_clients_expect() {
+    run("pmi2_commands.txt");
+}
+
+#[test]
+fn frames_of_pmi_2_may_be_cut_joined_and_wrong() {
+    run("pmi2_framing.txt");
+}
+
+#[test]
+fn threads_of_a_client_get_their_own_answers_in_any_order() {
+    run("pmi2_threads.txt");
+}
+
+#[test]
+fn tasks_of_both_dialects_meet_and_read_each_other() {
+    run("dialects.txt");
+}
+
+#[test]
+fn a_dialect_that_is_not_offered_is_refused_with_the_option_that_helps() {
+    run("offer.txt");
+}
+
 fn run(file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(file);
     let mut session = None;
@@ -100,6 +126,7 @@ impl Session {
         let size = case.arg("size").unwrap().parse().unwrap();
         let info = JobInfo {
             universe_size: case.arg("universe").map(|n| n.parse().unwrap()),
+            offer: case.arg("pmi").map_or(PmiOffer::Auto, |offer| offer.parse().unwrap()),
             process_mapping: case.arg("mapping").map(|mapping| match mapping {
                 "huge" => "(0,1,1),".repeat(200),
                 mapping => mapping.to_owned(),
@@ -115,6 +142,11 @@ impl Session {
             "send" => {
                 let lines: String = case.input.iter().flat_map(|line| [line, "\n"]).collect();
                 self.server.on_bytes(rank(), lines.as_bytes());
+            }
+            "frame" => {
+                let frames: String =
+                    case.input.iter().map(|body| format!("{:6}{body}", body.len())).collect();
+                self.server.on_bytes(rank(), frames.as_bytes());
             }
             "raw" => case.input.iter().for_each(|l| self.server.on_bytes(rank(), &unescape(l))),
             "repeat" => {
@@ -182,9 +214,8 @@ impl Session {
     fn show(&mut self, out: &mut String, effect: Effect) {
         let _ = match effect {
             Effect::Reply { rank, bytes } => {
-                assert_eq!(bytes.last(), Some(&b'\n'), "replies are whole lines");
-                bytes[..bytes.len() - 1].split(|byte| *byte == b'\n').for_each(|line| {
-                    let _ = writeln!(out, "{rank}< {}", line.escape_ascii());
+                messages(&bytes).iter().for_each(|message| {
+                    let _ = writeln!(out, "{rank}< {message}");
                 });
                 Ok(())
             }
@@ -208,6 +239,21 @@ impl Session {
             Effect::ClosedActive { rank } => writeln!(out, "{rank} ended while active"),
         };
     }
+}
+
+/// What a client finds in a reply: lines, and frames with their length before them.
+fn messages(bytes: &[u8]) -> Vec<String> {
+    let mut messages = Vec::new();
+    let mut buffer = MessageBuffer::default();
+    buffer.feed(bytes, |message| {
+        messages.push(match message.unwrap() {
+            Message::Line(line) => line.escape_ascii().to_string(),
+            Message::Frame(body) => format!("[{}] {}", body.len(), body.escape_ascii()),
+        });
+        ControlFlow::Continue(())
+    });
+    assert!(buffer.unfinished().is_empty(), "replies are whole messages");
+    messages
 }
 
 fn call(case: &Case<'_>) -> String {

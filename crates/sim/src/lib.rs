@@ -17,6 +17,7 @@ mod machines;
 mod memory;
 mod missing;
 mod pattern;
+mod pmi_words;
 mod process;
 mod queue;
 mod random;

@@ -46,7 +46,7 @@ impl Session {
         let session = with_missing(session, &mut stream(11), n);
         let session = with_tasks(session, &mut stream(2), n);
         let session = with_programs(session, &mut stream(12));
-        let session = if stream(14).once_in(4) { session.with_pmi_port() } else { session };
+        let session = with_dialects(session, &mut stream(14));
         let session = with_parameters(session, &mut stream(9));
         let session = with_links(session, &mut stream(10), n);
         let session = with_machines(session, &mut stream(7));
@@ -105,6 +105,12 @@ fn with_programs(session: Session, random: &mut Random) -> Session {
         (0..random.between(1, 3)).map(|_| Rank(random_number(random, 1, n_tasks - 1)));
     let distinct: BTreeSet<Rank> = first_ranks.collect();
     session.programs_from(&distinct.into_iter().collect::<Vec<_>>())
+}
+
+/// How tasks reach the server, and what they speak with it.
+fn with_dialects(session: Session, random: &mut Random) -> Session {
+    let session = if random.once_in(4) { session.with_pmi_port() } else { session };
+    if random.once_in(3) { session.pmi2_every(random_number(random, 1, 3)) } else { session }
 }
 
 /// In one session of two, a routing tree that is not the spawn tree; some agents nobody reaches.

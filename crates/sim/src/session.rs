@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{HOST_SILENT_MAX, HeadConfig};
-use model::{AgentId, IdSet, JobId, Muster, Rank, Request, Signal, Slots, TaskMap, Tree};
+use model::{
+    AgentId, IdSet, JobId, Muster, PmiDialect, Rank, Request, Signal, Slots, TaskMap, Tree,
+};
 use wire::{App, IoSpec, JobSpec, OutputSpec, SessionSpec, Stdin};
 
 use crate::calibration::Calibration;
@@ -44,6 +46,7 @@ pub struct Session {
     /// The head is told of every task what it used and, if it failed, what it said last.
     records: bool,
     pub(crate) pmi_port: bool,
+    pmi2_every: Option<u32>,
     /// Where output goes, and how much the disks of some agents take.
     pub(crate) output: OutputSpec,
     pub(crate) disks: BTreeMap<AgentId, u64>,
@@ -110,6 +113,7 @@ impl Session {
             encodes: false,
             records: false,
             pmi_port: false,
+            pmi2_every: None,
             output: OutputSpec::default(),
             disks: BTreeMap::new(),
             time_max: Duration::from_secs(600),
@@ -190,6 +194,13 @@ impl Session {
         for (node, &tasks) in self.tasks.iter_mut().zip(tasks) {
             *node = tasks;
         }
+        self
+    }
+
+    /// Has tasks speak PMI-2 whose rank is a multiple of `every`, and the others PMI-1.
+    #[must_use]
+    pub fn pmi2_every(mut self, every: u32) -> Session {
+        self.pmi2_every = Some(every);
         self
     }
 
@@ -613,6 +624,14 @@ impl Session {
             forward_signals: vec![Signal::USR1, Signal::USR2],
             timeout: self.timeout,
             seed: self.seed,
+        }
+    }
+
+    /// What a task speaks.
+    pub(crate) fn dialect_of(&self, rank: Rank) -> PmiDialect {
+        match self.pmi2_every {
+            Some(every) if rank.0.is_multiple_of(every) => PmiDialect::Two,
+            Some(_) | None => PmiDialect::One,
         }
     }
 

@@ -8,13 +8,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{ExitStatus, Rank, Signal, Time, Usage};
+use model::{ExitStatus, PmiDialect, Rank, Signal, Time, Usage};
 use wire::Stream;
 
+use crate::pmi_words::{self, Words};
 use crate::script::{Grouping, Step};
 
 /// What a pipe holds before its writer has to wait.
 pub(crate) const PIPE_BYTES: u64 = 65_536;
+
+/// What stands before the body of a frame of PMI-2.
+const PREFIX_BYTES: usize = 6;
 
 /// How long a step takes.
 const STEP_TIME: Duration = Duration::from_micros(10);
@@ -70,6 +74,7 @@ pub(crate) struct Task {
     n_tasks: u32,
     /// The number of its program.
     program: u32,
+    dialect: PmiDialect,
     kvsname: Rc<str>,
     script: Rc<[Step]>,
     /// The next step.
@@ -135,6 +140,7 @@ impl Task {
         rank: Rank,
         n_tasks: u32,
         program: u32,
+        dialect: PmiDialect,
         kvsname: Rc<str>,
         script: Rc<[Step]>,
         has_input: bool,
@@ -143,6 +149,7 @@ impl Task {
             rank,
             n_tasks,
             program,
+            dialect,
             kvsname,
             script,
             at: 0,
@@ -214,14 +221,17 @@ impl Task {
             Step::Wait(time) => self.next_after(time, vec![]),
             Step::ReadStdin => self.read_input(),
             Step::Pmi(line, None) => self.next_with(Act::Pmi(format!("{line}\n").into())),
-            Step::Pmi(line, Some(reply)) => self.ask(&line, &reply),
-            Step::PmiInit => self.ask(
-                "cmd=init pmi_version=1 pmi_subversion=1",
-                "cmd=response_to_init pmi_version=1 pmi_subversion=2 rc=0",
-            ),
-            Step::PutCard => self.ask(&self.put_request(), "cmd=put_result rc=0"),
+            Step::Pmi(line, Some(reply)) => self.ask(pmi_words::line(&line, &reply)),
+            Step::PmiInit => self.ask(pmi_words::init(self.dialect, self.rank)),
+            Step::PutCard => self.ask(pmi_words::put(
+                self.dialect,
+                &self.kvsname,
+                &card_key(self.rank),
+                &card(self.rank),
+            )),
             Step::CheckProgram => {
-                self.ask("cmd=get_appnum", &format!("cmd=appnum appnum={} ", self.program))
+                let answer = format!("cmd=appnum appnum={} ", self.program);
+                self.ask(pmi_words::line("cmd=get_appnum", &answer))
             }
             Step::CheckCard(distance) => {
                 self.check_card(Rank((self.rank.0 + distance) % self.n_tasks))
@@ -233,10 +243,10 @@ impl Task {
             }
             Step::Meet(groups) => self.meet(&groups),
             Step::Fence => self.fence(),
-            Step::PmiFinalize => self.ask("cmd=finalize", "cmd=finalize_ack"),
+            Step::PmiFinalize => self.ask(pmi_words::finalize(self.dialect)),
             Step::Abort(code) => {
                 self.waits_for = Wait::End;
-                vec![Act::Pmi(format!("cmd=abort exitcode={code}\n").into())]
+                vec![Act::Pmi(pmi_words::abort(self.dialect, code).request.into())]
             }
             Step::LeaveStray => {
                 self.strays += 1;
@@ -291,15 +301,15 @@ impl Task {
         if is_over { self.next_after(STEP_TIME, vec![]) } else { self.wait_for(Wait::Input) }
     }
 
-    /// Sends a request, then waits for a reply that starts with `expected`.
-    fn ask(&mut self, request: &str, expected: &str) -> Vec<Act> {
+    /// Sends a request, then waits for a reply that starts with the answer.
+    fn ask(&mut self, Words { request, answer }: Words) -> Vec<Act> {
         if self.done == 0 {
             self.done = 1;
             self.waits_for = Wait::Pmi;
-            return vec![Act::Pmi(format!("{request}\n").into())];
+            return vec![Act::Pmi(request.into())];
         }
-        match self.pmi.line() {
-            Some(reply) if reply.starts_with(expected) => self.next_after(STEP_TIME, vec![]),
+        match self.pmi.message() {
+            Some(reply) if reply.starts_with(&answer) => self.next_after(STEP_TIME, vec![]),
             Some(reply) => {
                 let words = format!("rank {} asked {request:?}, heard {reply:?}", self.rank.0);
                 vec![Act::Wrong(words)]
@@ -308,19 +318,14 @@ impl Task {
         }
     }
 
-    fn put_request(&self) -> String {
-        let (kvsname, rank) = (&self.kvsname, self.rank.0);
-        format!("cmd=put kvsname={kvsname} key=card-{rank} value={}", card(self.rank))
-    }
-
     fn check_card(&mut self, neighbour: Rank) -> Vec<Act> {
-        let request = format!("cmd=get kvsname={} key=card-{}", self.kvsname, neighbour.0);
         if self.done == 0 {
-            return self.ask(&request, "");
+            let words = pmi_words::get(self.dialect, &self.kvsname, &card_key(neighbour));
+            return self.ask(words);
         }
         let expected = format!("value={}", card(neighbour));
-        match self.pmi.line() {
-            Some(reply) if reply.split(' ').any(|field| field == expected) => {
+        match self.pmi.message() {
+            Some(reply) if reply.split([' ', ';']).any(|field| field == expected) => {
                 self.next_after(STEP_TIME, vec![])
             }
             Some(reply) => {
@@ -341,7 +346,7 @@ impl Task {
             return self.enter_meetings(&groups);
         }
         let mut acts = Vec::new();
-        while let Some(reply) = self.pmi.line() {
+        while let Some(reply) = self.pmi.message() {
             let tag = reply.strip_prefix("cmd=barrier_out tag=").and_then(|tag| tag.parse().ok());
             let group = groups.iter().find(|group| Some(group.1) == tag);
             let Some((grouping, tag, members)) = group.cloned() else {
@@ -380,7 +385,7 @@ impl Task {
     fn fence(&mut self) -> Vec<Act> {
         let is_new = self.done == 0;
         let before = self.at;
-        let mut acts = self.ask("cmd=barrier_in", "cmd=barrier_out");
+        let mut acts = self.ask(pmi_words::fence(self.dialect));
         if is_new {
             acts.insert(0, Act::EnteredFence(self.fences));
             self.fences += 1;
@@ -409,10 +414,20 @@ impl InputPipe {
 }
 
 impl PmiConnection {
-    fn line(&mut self) -> Option<String> {
-        let end = self.received.iter().position(|&byte| byte == b'\n')?;
-        let line: Vec<u8> = self.received.drain(..=end).collect();
-        Some(String::from_utf8_lossy(&line[..end]).into_owned())
+    /// The next line, or the body of the next frame.
+    fn message(&mut self) -> Option<String> {
+        let prefix = self.received.get(..PREFIX_BYTES).map(String::from_utf8_lossy);
+        let length = prefix.and_then(|prefix| prefix.trim().parse::<usize>().ok());
+        let (start, end, next) = match length {
+            Some(length) => (PREFIX_BYTES, PREFIX_BYTES + length, PREFIX_BYTES + length),
+            None => {
+                let end = self.received.iter().position(|&byte| byte == b'\n')?;
+                (0, end, end + 1)
+            }
+        };
+        let body = String::from_utf8_lossy(self.received.get(start..end)?).into_owned();
+        self.received.drain(..next);
+        Some(body)
     }
 }
 
@@ -421,6 +436,10 @@ pub(crate) fn stream_index(stream: Stream) -> usize {
         Stream::Stdout => 0,
         Stream::Stderr => 1,
     }
+}
+
+fn card_key(rank: Rank) -> String {
+    format!("card-{rank}")
 }
 
 /// The value that a task puts: long enough to be worth carrying.

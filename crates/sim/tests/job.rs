@@ -41,6 +41,21 @@ fn an_mpi_job_exchanges_its_cards_across_agents() {
 }
 
 #[test]
+fn tasks_of_pmi_2_and_of_both_dialects_exchange_their_cards_at_the_same_cost() {
+    for (n, tasks) in [(1, 8), (2, 1), (7, 3), (30, 2)] {
+        for every in 1..=3 {
+            let session = Session::of(n).tasks(tasks).script(Script::mpi()).pmi2_every(every);
+            let report = session.run();
+            assert_eq!(report.code, Some(0), "{n}x{tasks}, every {every}");
+            assert_eq!(
+                (report.sent("Enter"), report.sent("Release")),
+                (u64::from(2 * n), u64::from(2 * n))
+            );
+        }
+    }
+}
+
+#[test]
 fn every_task_belongs_to_the_program_that_its_rank_is_in() {
     let script = Script::new().then(Step::PmiInit).then(Step::CheckProgram);
     let script = script.then(Step::Fence).then(Step::PmiFinalize);

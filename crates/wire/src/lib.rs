@@ -3,6 +3,7 @@
 
 extern crate alloc;
 
+mod job_spec;
 mod message;
 mod routed;
 
@@ -26,10 +27,11 @@ pub use channel::{Channel, ChannelError, Preamble, Refusal, VERSION};
 pub use frame::{Class, Decoder, Frame, FrameError, encode, encoded_len};
 pub use handshake::{Established, Expected, Handshake};
 pub use inbox::Inbox;
+pub use job_spec::{App, IoSpec, JobSpec, OutputSpec, Stdin};
 pub use message::{
-    AgentLoss, App, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch, LossCause, Mark,
-    MarkKind, Message, Output, OutputSpec, SessionSpec, ShellFailureKind, StartCause, StartFailure,
-    Stats, Stdin, Stream, TaskRecord, Welcome, Work,
+    AgentLoss, Hello, JobFault, JobWarning, Launch, LossCause, Mark, MarkKind, Message, Output,
+    SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord, Welcome,
+    Work,
 };
 pub use outbox::Outbox;
 pub use rehearsal::rehearsed;

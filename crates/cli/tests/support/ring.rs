@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::convoke::Ended;
-use super::stand::mpi_program;
+use super::stand::{mpi_program, pmi2_program};
 
 /// The ring, compiled once for all tests of one MPICH, where cargo keeps what tests make.
 pub(crate) fn ring(version: u32) -> PathBuf {
@@ -24,6 +24,12 @@ pub(crate) fn program(name: &str, version: u32) -> PathBuf {
         mpi_program(name, version, &dir)
     };
     programs.entry((name.to_owned(), version)).or_insert_with(compile).clone()
+}
+
+/// The program of PMI-2, compiled once.
+pub(crate) fn pmi2() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| pmi2_program(Path::new(env!("CARGO_TARGET_TMPDIR")))).clone()
 }
 
 /// Checks that every rank has met its neighbour and all others, and that each host is used.

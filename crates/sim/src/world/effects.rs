@@ -81,7 +81,8 @@ impl World<'_> {
         let own = self.session.own_script(rank).map(Script::steps);
         let script = own.unwrap_or_else(|| self.script.clone());
         let kvsname = self.kvsname.clone();
-        let mut task = Task::new(rank, self.map.len(), app, kvsname, script, spawn.stdin);
+        let dialect = self.session.dialect_of(rank);
+        let mut task = Task::new(rank, self.map.len(), app, dialect, kvsname, script, spawn.stdin);
         if spawn.job.io.output.merged {
             task.merge_outputs();
         }

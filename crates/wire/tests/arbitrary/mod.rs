@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, RankGroup, Route, Signal, StatusRuns,
-    TaskMap, Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, PmiOffer, Rank, RankGroup, Route, Signal,
+    StatusRuns, TaskMap, Tree, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -196,10 +196,10 @@ fn app() -> impl Strategy<Value = App> {
 
 fn job_spec() -> impl Strategy<Value = JobSpec> {
     let texts = (vec(app(), 0..3), vec(blob(), 0..5), words());
-    let options = (option::of(number()), io_spec(), any::<[bool; 3]>(), number());
+    let options = (option::of(number()), io_spec(), any::<[bool; 3]>(), number(), pmi_offer());
     (job(), texts, vec(0_u32..5, 0..5), options).prop_map(|(job, texts, counts, options)| {
         let (apps, env, kvsname) = texts;
-        let (universe_size, io, [is_movable, pmi_port, stop_on_failure], grace_ms) = options;
+        let (universe_size, io, [is_movable, pmi_port, stop_on_failure], grace_ms, pmi) = options;
         let map = TaskMap::from_counts(counts).unwrap();
         JobSpec {
             job,
@@ -209,12 +209,18 @@ fn job_spec() -> impl Strategy<Value = JobSpec> {
             is_movable,
             kvsname,
             universe_size,
+            pmi,
             pmi_port,
             io,
             stop_on_failure,
             grace_ms,
         }
     })
+}
+
+fn pmi_offer() -> impl Strategy<Value = PmiOffer> {
+    use PmiOffer::{Auto, None, One, Two};
+    prop::sample::select(vec![Auto, One, Two, None])
 }
 
 fn io_spec() -> impl Strategy<Value = IoSpec> {

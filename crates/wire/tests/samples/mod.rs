@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, Rank, RankGroup, Route, Signal, StatusRuns,
-    TaskMap, Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, PmiOffer, Rank, RankGroup, Route, Signal,
+    StatusRuns, TaskMap, Tree, Usage,
 };
 use wire::{
     AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
@@ -167,6 +167,7 @@ fn job_spec() -> JobSpec {
         is_movable: true,
         kvsname: "kvs_1".into(),
         universe_size: Some(8),
+        pmi: PmiOffer::Two,
         pmi_port: true,
         io: IoSpec { stdin: Stdin::Task(Rank(0)), output: output_spec(), records: true },
         stop_on_failure: true,

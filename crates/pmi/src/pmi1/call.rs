@@ -5,7 +5,8 @@ use core::mem;
 
 use model::Rank;
 
-use crate::{ClientError, Excerpt, Request};
+use super::Request;
+use crate::{ClientError, Excerpt};
 
 /// What a program has said that has not said its rank yet.
 #[derive(Debug, Default)]

@@ -10,6 +10,8 @@ use crate::{JobInfo, PutError};
 /// The answer to everybody in the barrier of all. With PMI-1.2 a client looks at the tag of any; those of 1.1 ignore it.
 pub(crate) const BARRIER_OUT: &[u8] = b"cmd=barrier_out tag=0\n";
 pub(crate) const INIT: &[u8] = b"cmd=response_to_init pmi_version=1 pmi_subversion=2 rc=0\n";
+/// What a client of PMI-2 gets, before it goes on in frames (`reference/pmi2.md` §2).
+pub(crate) const INIT_PMI2: &[u8] = b"cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n";
 pub(crate) const INIT_REFUSED: &[u8] =
     b"cmd=response_to_init pmi_version=1 pmi_subversion=2 rc=1\n";
 pub(crate) const FINALIZE: &[u8] = b"cmd=finalize_ack rc=0\n";
@@ -65,6 +67,11 @@ pub(crate) fn get_result(out: &mut BytesMut, key: &[u8], value: Option<&[u8]>) {
             parts(out, &[b"cmd=get_result rc=1 msg=key_", key, b"_not_found value=unknown"]);
         }
     }
+}
+
+/// Appends the answer to a get of a value that a line, or a client's buffer for one, does not hold.
+pub(crate) fn get_unfit(out: &mut BytesMut) {
+    parts(out, &[b"cmd=get_result rc=1 msg=value_does_not_fit value=unknown"]);
 }
 
 /// Appends the answer to a `getbyidx`.

@@ -9,8 +9,7 @@ use crate::{ClientError, Excerpt};
 
 /// A request, its fields borrowed from the client's bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(missing_docs, reason = "the names are those of the protocol's own table")]
-pub enum Request<'a> {
+pub(crate) enum Request<'a> {
     Initack { id: u32 },
     Init { version: i64 },
     GetMaxes,
@@ -33,7 +32,7 @@ pub enum Request<'a> {
 
 /// Where one block of a spawn request stands among its kind (§7).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum SpawnBlock {
+pub(crate) enum SpawnBlock {
     /// More blocks follow; no reply is due.
     More,
     /// The request is complete.
@@ -41,8 +40,8 @@ pub enum SpawnBlock {
 }
 
 impl<'a> Request<'a> {
-    /// Understands a message as [`LineBuffer`](crate::LineBuffer) cuts it.
-    pub fn parse(message: &'a [u8]) -> Result<Request<'a>, ClientError> {
+    /// Understands a message as [`MessageBuffer`](crate::MessageBuffer) cuts it.
+    pub(crate) fn parse(message: &'a [u8]) -> Result<Request<'a>, ClientError> {
         if message.starts_with(b"mcmd=") {
             return parse_block(Fields { message, separator: b'\n' });
         }

@@ -1,0 +1,85 @@
+/* What a PMI-2 program does with the client library of Slurm: every rank puts a card, meets the others, reads all cards,
+ * and tells its node something. `pmi2 abort` ends the job instead. */
+#include <slurm/pmi2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank;
+
+static void check(int is_well, const char *what)
+{
+    if (!is_well) {
+        fprintf(stderr, "rank %d: %s\n", rank, what);
+        exit(1);
+    }
+}
+
+static void call(int code, const char *what)
+{
+    if (code != PMI2_SUCCESS) {
+        fprintf(stderr, "rank %d: %s returned %d\n", rank, what, code);
+        exit(1);
+    }
+}
+
+/* The longest value that the library's own buffers take, with what a field must not lose. */
+static void card_of(int of, char value[PMI2_MAX_VALLEN])
+{
+    memset(value, 'a' + of % 26, PMI2_MAX_VALLEN - 1);
+    value[PMI2_MAX_VALLEN - 1] = 0;
+    int bytes = sprintf(value, "card of %d, with = and blanks ", of);
+    value[bytes] = '-';
+}
+
+static void exchange(int size, const char *job)
+{
+    char key[PMI2_MAX_KEYLEN], value[PMI2_MAX_VALLEN], expected[PMI2_MAX_VALLEN];
+    int length, of;
+    sprintf(key, "card-%d", rank);
+    card_of(rank, value);
+    call(PMI2_KVS_Put(key, value), "put");
+    call(PMI2_KVS_Fence(), "fence");
+    for (of = 0; of < size; of++) {
+        sprintf(key, "card-%d", of);
+        card_of(of, expected);
+        call(PMI2_KVS_Get(job, of, key, value, sizeof value, &length), "get");
+        check(!strcmp(value, expected), "a card is not what was put");
+    }
+    check(PMI2_KVS_Get(job, -1, "nobody-puts-this", value, sizeof value, &length) != PMI2_SUCCESS,
+          "a card that nobody has put was found");
+}
+
+static void tell_node(const char *local_rank)
+{
+    char value[PMI2_MAX_ATTRVALUE];
+    int found = 0;
+    if (!strcmp(local_rank, "0"))
+        call(PMI2_Info_PutNodeAttr("segment", "/dev/shm/segment"), "put of a node's attribute");
+    call(PMI2_Info_GetNodeAttr("segment", value, sizeof value, &found, 1), "get of it");
+    check(found && !strcmp(value, "/dev/shm/segment"), "an attribute of the node differs");
+    call(PMI2_Info_GetNodeAttr("nobody-puts-this", value, sizeof value, &found, 0), "get of none");
+    check(!found, "an attribute that nobody has put was found");
+    call(PMI2_Info_GetJobAttr("PMI_process_mapping", value, sizeof value, &found), "get of the mapping");
+    check(found && !strncmp(value, "(vector,", 8), "no process mapping");
+}
+
+int main(int argc, char **argv)
+{
+    int spawned, size, app, got;
+    char job[256], host[256];
+    call(PMI2_Init(&spawned, &size, &rank, &app), "init");
+    call(PMI2_Job_GetId(job, sizeof job), "id of the job");
+    call(PMI2_Job_GetRank(&got), "rank");
+    check(got == rank && !spawned, "it is somebody else");
+    if (argc > 1 && !strcmp(argv[1], "abort") && rank == size - 1)
+        PMI2_Abort(1, "enough");
+    exchange(size, job);
+    tell_node(getenv("MPI_LOCALRANKID"));
+    exchange(size, job);
+    call(PMI2_Finalize(), "finalize");
+    gethostname(host, sizeof host);
+    printf("rank %d of %d on %s: well\n", rank, size, host);
+    return 0;
+}

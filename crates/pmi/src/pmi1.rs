@@ -1,0 +1,11 @@
+//! What the messages of PMI-1.2 say (`reference/pmi1.md`).
+
+mod call;
+mod group;
+pub(crate) mod reply;
+mod request;
+
+pub use call::Call;
+pub use group::GroupFault;
+pub(crate) use group::Scope;
+pub(crate) use request::{Request, SpawnBlock};

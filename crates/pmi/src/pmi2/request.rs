@@ -1,0 +1,129 @@
+//! One message of a client, understood (`reference/pmi2.md` §4).
+
+use alloc::borrow::Cow;
+
+use super::fields::Fields;
+use super::reply::ReturnCode;
+use crate::{ClientError, Excerpt};
+
+/// What a client asks.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Request<'a> {
+    /// The second half of its initialisation.
+    FullInit,
+    Finalize,
+    /// The code makes the job's exit status.
+    Abort {
+        code: i32,
+        message: Cow<'a, [u8]>,
+    },
+    JobGetId,
+    JobConnect,
+    JobDisconnect,
+    PutNodeAttr {
+        key: Cow<'a, [u8]>,
+        value: Cow<'a, [u8]>,
+    },
+    /// With `wait`, the answer waits until somebody on the node has put it.
+    GetNodeAttr {
+        key: Cow<'a, [u8]>,
+        wait: bool,
+    },
+    GetJobAttr {
+        key: Cow<'a, [u8]>,
+    },
+    Put {
+        key: Cow<'a, [u8]>,
+        value: Cow<'a, [u8]>,
+    },
+    Fence,
+    /// Of the job that is named, or of the client's own.
+    Get {
+        job: Option<Cow<'a, [u8]>>,
+        key: Cow<'a, [u8]>,
+    },
+    NamePublish,
+    NameLookup,
+    NameUnpublish,
+    Spawn,
+}
+
+/// A message as it came: what it asks may be nothing that can be done.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked<'a> {
+    /// The name of the request, which the reply repeats.
+    pub(crate) name: &'a [u8],
+    /// Which thread of the client asks, if it has several.
+    pub(crate) thread: Option<Cow<'a, [u8]>>,
+    pub(crate) request: Result<Request<'a>, Refusal>,
+}
+
+/// Why a request is refused: the code and the text that the client gets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Refusal(pub(crate) ReturnCode, pub(crate) &'static str);
+
+/// The longest name of a request, and of a thread, which are repeated in replies: twice what is known.
+const REPEATED_BYTES_MAX: usize = 64;
+
+impl<'a> Asked<'a> {
+    /// Understands the body of a frame.
+    ///
+    /// # Errors
+    /// When it is no command at all. A command that is unknown, or lacks a field, is refused in a reply.
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Asked<'a>, ClientError> {
+        let fields = Fields::of(body);
+        let is_name = |name: &[u8]| name.len() <= REPEATED_BYTES_MAX && !name.contains(&b';');
+        let name = match fields.into_iter().next() {
+            Some((b"cmd", Cow::Borrowed(name))) if is_name(name) => name,
+            Some(_) | None => return Err(ClientError::NotACommand(Excerpt::new(body))),
+        };
+        let thread = fields.get("thrid");
+        if thread.as_ref().is_some_and(|thread| thread.len() > REPEATED_BYTES_MAX) {
+            return Err(ClientError::NotACommand(Excerpt::new(body)));
+        }
+        Ok(Asked { name, thread, request: parse(name, fields) })
+    }
+}
+
+fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
+    Ok(match name {
+        b"kvs-get" => Request::Get { job: fields.get("jobid"), key: key(fields)? },
+        b"kvs-put" => Request::Put { key: key(fields)?, value: value(fields) },
+        b"kvs-fence" => Request::Fence,
+        b"info-getnodeattr" => {
+            Request::GetNodeAttr { key: key(fields)?, wait: fields.is_true("wait") }
+        }
+        b"info-putnodeattr" => Request::PutNodeAttr { key: key(fields)?, value: value(fields) },
+        b"info-getjobattr" => Request::GetJobAttr { key: key(fields)? },
+        b"fullinit" => Request::FullInit,
+        b"finalize" => Request::Finalize,
+        b"abort" => abort(fields),
+        b"job-getid" => Request::JobGetId,
+        b"job-connect" => Request::JobConnect,
+        b"job-disconnect" => Request::JobDisconnect,
+        b"name-publish" => Request::NamePublish,
+        b"name-lookup" => Request::NameLookup,
+        b"name-unpublish" => Request::NameUnpublish,
+        b"spawn" => Request::Spawn,
+        _ => return Err(Refusal(ReturnCode::Other, "unknown_command")),
+    })
+}
+
+fn key(fields: Fields<'_>) -> Result<Cow<'_, [u8]>, Refusal> {
+    let key = fields.get("key").unwrap_or_default();
+    if key.is_empty() { Err(Refusal(ReturnCode::InvalidKey, "no_key")) } else { Ok(key) }
+}
+
+/// One that is empty may be left out.
+fn value(fields: Fields<'_>) -> Cow<'_, [u8]> {
+    fields.get("value").unwrap_or_default()
+}
+
+/// An abort must never fail to end the job, so one without a code has 1. Slurm's client says only whether the world is
+/// meant, and its words `msg`; MPICH's says `exitcode` and `message`. Only the low 32 bits of a code are kept.
+fn abort(fields: Fields<'_>) -> Request<'_> {
+    let code = fields.number::<i64>("exitcode").unwrap_or(1);
+    let [a, b, c, d, ..] = code.to_le_bytes();
+    let message = fields.get("message").or_else(|| fields.get("msg")).unwrap_or_default();
+    Request::Abort { code: i32::from_le_bytes([a, b, c, d]), message }
+}

@@ -1,0 +1,149 @@
+//! Answers in PMI-1.2 (`reference/pmi1.md` §3).
+
+use model::{IdSet, PmiDialect, RankGroup};
+
+use super::barrier::{Entered, present};
+use super::{ClientState, Server};
+use crate::pmi1::{Request, Scope, SpawnBlock, reply};
+use crate::spaces::Limits;
+use crate::{ClientError, Excerpt, GroupFault, JobInfo};
+
+impl Server {
+    /// Handles a message of PMI-1. That of a client of PMI-2 begins as one, too.
+    pub(super) fn on_line(&mut self, index: usize, line: &[u8]) -> Result<(), ClientError> {
+        let request = Request::parse(line)?;
+        self.clients[index].state = ClientState::Active;
+        let is_common = matches!(request, Request::Init { .. } | Request::Initack { .. });
+        if !is_common && !self.info.offer.has(PmiDialect::One) {
+            return Err(ClientError::NotOffered(PmiDialect::One));
+        }
+        self.on_request(index, request)
+    }
+
+    fn on_request(&mut self, index: usize, request: Request<'_>) -> Result<(), ClientError> {
+        match request {
+            Request::Put { kvsname, key, value } => {
+                let result = self.spaces.put(kvsname, key, value, Limits::PMI1);
+                reply::put_result(&mut self.replies, result);
+            }
+            Request::Get { kvsname, key } => self.on_get(kvsname, key),
+            Request::BarrierIn { group } => return self.on_barrier_in(index, group),
+            Request::Initack { .. } => return Err(ClientError::CallTwice),
+            Request::Init { version } => return self.on_init(version),
+            Request::GetMaxes => self.on_get_maxes(),
+            Request::GetAppnum => self.on_get_appnum(index),
+            Request::GetMyKvsname => self.on_get_my_kvsname(),
+            Request::GetUniverseSize => self.on_get_universe_size(),
+            Request::Finalize => self.on_finalize(index),
+            Request::Abort { code, message } => self.on_abort(index, code, message),
+            Request::PublishName => self.reply(reply::PUBLISH_REFUSED),
+            Request::LookupName => self.reply(reply::LOOKUP_REFUSED),
+            Request::UnpublishName => self.reply(reply::UNPUBLISH_REFUSED),
+            Request::Spawn(SpawnBlock::More) => {}
+            Request::Spawn(SpawnBlock::Last) => self.reply(reply::SPAWN_REFUSED),
+            Request::CreateKvs => self.on_create_kvs(index),
+            Request::DestroyKvs { kvsname } => self.on_destroy_kvs(kvsname),
+            Request::GetByIdx { kvsname, idx } => self.on_get_by_idx(kvsname, idx),
+        }
+        Ok(())
+    }
+
+    /// A client that asks for a version that nobody knows is told ours, and decides by itself (§3).
+    fn on_init(&mut self, version: i64) -> Result<(), ClientError> {
+        let (dialect, reply) = match version {
+            1 => (PmiDialect::One, reply::INIT),
+            2 => (PmiDialect::Two, reply::INIT_PMI2),
+            _ => {
+                self.reply(reply::INIT_REFUSED);
+                return Ok(());
+            }
+        };
+        if !self.info.offer.has(dialect) {
+            self.reply(reply::INIT_REFUSED);
+            return Err(ClientError::NotOffered(dialect));
+        }
+        self.reply(reply);
+        Ok(())
+    }
+
+    fn on_get_maxes(&mut self) {
+        reply::text(
+            &mut self.replies,
+            format_args!(
+                "cmd=maxes kvsname_max={} keylen_max={} vallen_max={} rc=0",
+                JobInfo::KVSNAME_MAX,
+                JobInfo::KEYLEN_MAX,
+                JobInfo::VALLEN_MAX
+            ),
+        );
+    }
+
+    fn on_get_appnum(&mut self, index: usize) {
+        let appnum = self.clients[index].appnum;
+        reply::text(&mut self.replies, format_args!("cmd=appnum appnum={appnum} rc=0"));
+    }
+
+    fn on_get_my_kvsname(&mut self) {
+        let line = format_args!("cmd=my_kvsname kvsname={} rc=0", self.info.kvsname);
+        reply::text(&mut self.replies, line);
+    }
+
+    fn on_get_universe_size(&mut self) {
+        let size = self.info.universe_size.map_or(-1, i64::from);
+        reply::text(&mut self.replies, format_args!("cmd=universe_size size={size} rc=0"));
+    }
+
+    fn on_get(&mut self, kvsname: &[u8], key: &[u8]) {
+        let value = self.spaces.get(kvsname).and_then(|space| space.get(key));
+        // Clients of PMI-2 may put what this one cannot read.
+        if value.is_some_and(|it| it.len() > Limits::PMI1.value || it.contains(&b'\n')) {
+            return reply::get_unfit(&mut self.replies);
+        }
+        let quoted = key.get(..JobInfo::KEYLEN_MAX).unwrap_or(key);
+        reply::get_result(&mut self.replies, quoted, value);
+    }
+
+    fn on_barrier_in(&mut self, index: usize, group: Option<&[u8]>) -> Result<(), ClientError> {
+        let (ranks, tag) = match Scope::parse(group, self.info.size)? {
+            Scope::Whole => return self.enter(index, Entered::Line),
+            Scope::World(tag) => (IdSet::range(0, self.info.size - 1), tag),
+            Scope::Node(tag) => (self.clients.iter().map(|client| client.rank.0).collect(), tag),
+            Scope::Ranks(ranks, tag) => (ranks, tag),
+        };
+        let rank = self.clients[index].rank;
+        if !ranks.contains(rank.0) {
+            let group = Excerpt::new(group.unwrap_or_default());
+            return Err(ClientError::Group { group, fault: GroupFault::Stranger });
+        }
+        self.meetings.enter(&RankGroup { ranks, tag }, rank, || present(&self.clients))?;
+        self.flush_replies(rank);
+        self.meet();
+        Ok(())
+    }
+
+    fn on_finalize(&mut self, index: usize) {
+        self.clients[index].state = ClientState::Finalized;
+        self.reply(reply::FINALIZE);
+    }
+
+    fn on_create_kvs(&mut self, index: usize) {
+        let name = self.spaces.create(self.clients[index].rank);
+        reply::text(&mut self.replies, format_args!("cmd=newkvs kvsname={name} rc=0"));
+    }
+
+    fn on_destroy_kvs(&mut self, kvsname: &[u8]) {
+        if self.spaces.destroy(kvsname) {
+            self.reply(reply::KVS_DESTROYED);
+        } else {
+            self.reply(reply::KVS_NOT_DESTROYED);
+        }
+    }
+
+    fn on_get_by_idx(&mut self, kvsname: &[u8], idx: i64) {
+        let index = usize::try_from(idx).unwrap_or(usize::MAX);
+        match self.spaces.get(kvsname) {
+            Some(space) => reply::by_index(&mut self.replies, index, space.by_index(index)),
+            None => reply::no_such_kvs_by_index(&mut self.replies, kvsname),
+        }
+    }
+}

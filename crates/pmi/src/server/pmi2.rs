@@ -1,0 +1,181 @@
+//! Answers in PMI-2 (`reference/pmi2.md` §4): the union of what all known clients look for.
+
+use alloc::vec::Vec;
+
+use bytes::{Bytes, BytesMut};
+use model::PmiDialect;
+
+use super::barrier::Entered;
+use super::{ClientState, Effect, Server};
+use crate::node_attributes::Waiter;
+use crate::pmi2::{Asked, Refusal, Reply, Request, ReturnCode};
+use crate::spaces::Limits;
+use crate::{ClientError, PutError};
+
+impl Server {
+    /// Handles a message of PMI-2.
+    pub(super) fn on_frame(&mut self, index: usize, body: &[u8]) -> Result<(), ClientError> {
+        if !self.info.offer.has(PmiDialect::Two) {
+            return Err(ClientError::NotOffered(PmiDialect::Two));
+        }
+        let asked = Asked::parse(body)?;
+        self.clients[index].state = ClientState::Active;
+        match &asked.request {
+            Ok(request) => self.on_request_pmi2(index, &asked, request),
+            Err(refusal) => {
+                refuse(&mut self.replies, &asked, *refusal);
+                Ok(())
+            }
+        }
+    }
+
+    fn on_request_pmi2(
+        &mut self,
+        index: usize,
+        asked: &Asked<'_>,
+        request: &Request<'_>,
+    ) -> Result<(), ClientError> {
+        match request {
+            Request::Get { job, key } => self.on_kvs_get(asked, job.as_deref(), key),
+            Request::Put { key, value } => {
+                let result = self.spaces.put_own(key, value, Limits::PMI2);
+                answer_put(&mut self.replies, asked, result);
+            }
+            Request::Fence => {
+                let thread = asked.thread.as_deref().map(Bytes::copy_from_slice);
+                return self.enter(index, Entered::Frame { thread });
+            }
+            Request::GetNodeAttr { key, wait } => self.on_get_node_attr(index, asked, key, *wait),
+            Request::PutNodeAttr { key, value } => {
+                self.on_put_node_attr(index, asked, key, value);
+            }
+            Request::GetJobAttr { key } => self.on_get_job_attr(asked, key),
+            Request::FullInit => self.on_full_init(index, asked),
+            Request::Finalize => {
+                self.clients[index].state = ClientState::Finalized;
+                accept(&mut self.replies, asked).end();
+            }
+            Request::Abort { code, message } => self.on_abort(index, *code, message),
+            Request::JobGetId => {
+                accept(&mut self.replies, asked).field("jobid", &self.info.kvsname).end();
+            }
+            Request::JobConnect | Request::JobDisconnect => {
+                refuse(
+                    &mut self.replies,
+                    asked,
+                    Refusal(ReturnCode::Fail, "connecting_jobs_not_supported"),
+                );
+            }
+            Request::NameLookup | Request::NameUnpublish => {
+                refuse(&mut self.replies, asked, Refusal(ReturnCode::Fail, "service_not_found"));
+            }
+            Request::NamePublish => {
+                refuse(
+                    &mut self.replies,
+                    asked,
+                    Refusal(ReturnCode::Fail, "name_publishing_not_supported"),
+                );
+            }
+            Request::Spawn => {
+                refuse(&mut self.replies, asked, Refusal(ReturnCode::Fail, "spawn_not_supported"))
+            }
+        }
+        Ok(())
+    }
+
+    fn on_full_init(&mut self, index: usize, asked: &Asked<'_>) {
+        let (rank, appnum) = (self.clients[index].rank, self.clients[index].appnum);
+        let size = self.info.size;
+        accept(&mut self.replies, asked)
+            .field("pmi-version", 2)
+            .field("pmi-subversion", 0)
+            .field("rank", rank)
+            .field("size", size)
+            .field("appnum", appnum)
+            .field("debugged", "FALSE")
+            .field("pmiverbose", "FALSE")
+            .end();
+    }
+
+    /// All that was put and exchanged is here, so a read never waits.
+    fn on_kvs_get(&mut self, asked: &Asked<'_>, job: Option<&[u8]>, key: &[u8]) {
+        let is_own = job.is_none_or(|job| job.is_empty() || job == self.info.kvsname.as_bytes());
+        let value = if is_own { self.spaces.own().get(key) } else { None };
+        found(&mut self.replies, asked, value);
+    }
+
+    fn on_get_job_attr(&mut self, asked: &Asked<'_>, key: &[u8]) {
+        match (key, self.info.universe_size) {
+            (b"universeSize", Some(size)) => {
+                accept(&mut self.replies, asked).field("found", "TRUE").field("value", size).end();
+            }
+            (b"hasNameServ", _) => found(&mut self.replies, asked, Some(b"FALSE")),
+            _ if key.starts_with(b"PMI_") => self.on_kvs_get(asked, None, key),
+            _ => found(&mut self.replies, asked, None),
+        }
+    }
+
+    fn on_get_node_attr(&mut self, index: usize, asked: &Asked<'_>, key: &[u8], wait: bool) {
+        match self.attributes.get(key) {
+            None if wait => {
+                let thread = asked.thread.as_deref().map(Bytes::copy_from_slice);
+                self.attributes.wait(key, Waiter { rank: self.clients[index].rank, thread });
+            }
+            value => found(&mut self.replies, asked, value),
+        }
+    }
+
+    /// Whoever has waited is answered behind what has been answered before, be it the one who puts.
+    fn on_put_node_attr(&mut self, index: usize, asked: &Asked<'_>, key: &[u8], value: &[u8]) {
+        let result = Limits::PMI2.check(key, value);
+        let waiters = result.map_or_else(|_| Vec::new(), |()| self.attributes.put(key, value));
+        answer_put(&mut self.replies, asked, result);
+        self.flush_replies(self.clients[index].rank);
+        for Waiter { rank, thread } in waiters {
+            let mut out = BytesMut::new();
+            answer_found(&mut out, b"info-getnodeattr", thread.as_deref(), Some(value));
+            self.effects.push_back(Effect::Reply { rank, bytes: out.freeze() });
+        }
+    }
+}
+
+fn answer_put(out: &mut BytesMut, asked: &Asked<'_>, result: Result<(), PutError>) {
+    match result {
+        Ok(()) => accept(out, asked).end(),
+        Err(error) => reply_to(out, asked, code_of(error)).field("errmsg", error).end(),
+    }
+}
+
+fn refuse(out: &mut BytesMut, asked: &Asked<'_>, Refusal(code, words): Refusal) {
+    reply_to(out, asked, code).field("errmsg", words).end();
+}
+
+fn accept<'a>(out: &'a mut BytesMut, asked: &Asked<'_>) -> Reply<'a> {
+    reply_to(out, asked, ReturnCode::Success)
+}
+
+fn reply_to<'a>(out: &'a mut BytesMut, asked: &Asked<'_>, code: ReturnCode) -> Reply<'a> {
+    Reply::to(out, asked.name, asked.thread.as_deref(), code)
+}
+
+fn found(out: &mut BytesMut, asked: &Asked<'_>, value: Option<&[u8]>) {
+    answer_found(out, asked.name, asked.thread.as_deref(), value);
+}
+
+/// Appends what was found, or that nothing was.
+fn answer_found(out: &mut BytesMut, name: &[u8], thread: Option<&[u8]>, value: Option<&[u8]>) {
+    let reply = Reply::to(out, name, thread, ReturnCode::Success);
+    match value {
+        Some(value) => reply.field("found", "TRUE").bytes("value", value).end(),
+        None => reply.field("found", "FALSE").end(),
+    }
+}
+
+fn code_of(error: PutError) -> ReturnCode {
+    match error {
+        PutError::KeyEmpty | PutError::KeyReserved => ReturnCode::InvalidKey,
+        PutError::KeyTooLong => ReturnCode::InvalidKeyLength,
+        PutError::ValueTooLong => ReturnCode::InvalidValueLength,
+        PutError::NoSuchKvs => ReturnCode::Other,
+    }
+}

@@ -1,0 +1,74 @@
+//! What a task says over PMI in its dialect, and how the answer begins.
+
+use model::{PmiDialect, Rank};
+
+/// A request with its end, and the beginning of the answer that it is to get.
+pub(crate) struct Words {
+    pub(crate) request: String,
+    pub(crate) answer: String,
+}
+
+pub(crate) fn init(dialect: PmiDialect, rank: Rank) -> Words {
+    match dialect {
+        PmiDialect::One => line(
+            "cmd=init pmi_version=1 pmi_subversion=1",
+            "cmd=response_to_init pmi_version=1 pmi_subversion=2 rc=0",
+        ),
+        PmiDialect::Two => frame(
+            &format!("cmd=fullinit;pmirank={rank};"),
+            "cmd=fullinit-response;rc=0;pmi-version=2;",
+        ),
+    }
+}
+
+pub(crate) fn put(dialect: PmiDialect, kvsname: &str, key: &str, value: &str) -> Words {
+    match dialect {
+        PmiDialect::One => line(
+            &format!("cmd=put kvsname={kvsname} key={key} value={value}"),
+            "cmd=put_result rc=0",
+        ),
+        PmiDialect::Two => {
+            frame(&format!("cmd=kvs-put;key={key};value={value};"), "cmd=kvs-put-response;rc=0;")
+        }
+    }
+}
+
+/// The answer is to have a field `value`.
+pub(crate) fn get(dialect: PmiDialect, kvsname: &str, key: &str) -> Words {
+    match dialect {
+        PmiDialect::One => line(&format!("cmd=get kvsname={kvsname} key={key}"), "cmd=get_result"),
+        PmiDialect::Two => frame(
+            &format!("cmd=kvs-get;jobid={kvsname};srcid=-1;key={key};"),
+            "cmd=kvs-get-response;",
+        ),
+    }
+}
+
+pub(crate) fn fence(dialect: PmiDialect) -> Words {
+    match dialect {
+        PmiDialect::One => line("cmd=barrier_in", "cmd=barrier_out"),
+        PmiDialect::Two => frame("cmd=kvs-fence;", "cmd=kvs-fence-response;rc=0;"),
+    }
+}
+
+pub(crate) fn finalize(dialect: PmiDialect) -> Words {
+    match dialect {
+        PmiDialect::One => line("cmd=finalize", "cmd=finalize_ack"),
+        PmiDialect::Two => frame("cmd=finalize;", "cmd=finalize-response;rc=0;"),
+    }
+}
+
+pub(crate) fn abort(dialect: PmiDialect, code: i32) -> Words {
+    match dialect {
+        PmiDialect::One => line(&format!("cmd=abort exitcode={code}"), ""),
+        PmiDialect::Two => frame(&format!("cmd=abort;exitcode={code};"), ""),
+    }
+}
+
+pub(crate) fn line(request: &str, answer: &str) -> Words {
+    Words { request: format!("{request}\n"), answer: answer.to_owned() }
+}
+
+fn frame(body: &str, answer: &str) -> Words {
+    Words { request: format!("{:6}{body}", body.len()), answer: answer.to_owned() }
+}
