@@ -173,7 +173,7 @@ fn command(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Command> {
         Convoke | Hydra4 | Hydra5 => tools.command(who, job),
         Floor => {
             let mut command = Command::new(std::env::current_exe().context("find this program")?);
-            command.args([sealed::HEAD, &job.hosts.to_string()]).args(&job.program);
+            command.args([sealed::HEAD, sealed::TCP, &job.hosts.to_string()]).args(&job.program);
             Ok(command)
         }
     }

@@ -2,7 +2,7 @@
 //! shell, which is ssh or has no cost of its own.
 //!
 //! The addresses are those of hosts in namespaces. ssh encrypts what our links have encrypted, so its
-//! floor is itself, with the same task and without us.
+//! floor is itself, with the same task and without us; that of the others are encrypted pipes.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,8 +12,9 @@ use testbed::{Family, HEAD, Testbed};
 
 use crate::jobs::{Job, Shell};
 use crate::quantity::Unit;
-use crate::report::{Bar, Measured, Report, Row};
+use crate::report::{Bar, Report, Row};
 use crate::run::Running;
+use crate::sealed;
 use crate::tools::Tools;
 use crate::turns::Turns;
 
@@ -24,8 +25,10 @@ const IPV4: &str = "IPv4";
 const IPV6: &str = "IPv6";
 const SSH: &str = "ssh's streams";
 const PLAIN_SSH: &str = "plain ssh";
+const PIPE_V6: &str = "encrypted pipe over IPv6";
 const LOOPBACK: &str = "TCP on one host";
 const STREAMS: &str = "a shell's streams";
+const PIPE_STREAMS: &str = "encrypted pair of sockets";
 
 /// How near they are to be to each other.
 const NEAR: Bar = Bar::RatioAtLeast(0.8);
@@ -47,19 +50,20 @@ pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> 
     }
     let stand = Stand::new(tools, mebibytes)?;
     let rounds = report.settings().pick(7, 1);
-    let all = [IPV4, IPV6, SSH, PLAIN_SSH, LOOPBACK, STREAMS];
+    let all = [IPV4, IPV6, PIPE_V6, SSH, PLAIN_SSH, LOOPBACK, STREAMS, PIPE_STREAMS];
     let turns = Turns::take(report, rounds, &all, |over| Ok(vec![stand.rate(over)?]));
     let rate = |over| turns.median(over, 0, Unit::MegabytesPerSecond);
-    let row = |over, other: &str, of_other, floor: Option<(String, Measured)>| Row {
-        title: title(over),
-        ours: rate(over),
-        other: Some((other.to_owned(), of_other)),
-        floor,
-        bar: NEAR,
-    };
-    report.add(row(IPV6, IPV4, rate(IPV4), None));
-    report.add(row(SSH, IPV4, rate(IPV4), Some((PLAIN_SSH.to_owned(), rate(PLAIN_SSH)))));
-    report.add(row(STREAMS, LOOPBACK, rate(LOOPBACK), None));
+    for (over, other, floor) in
+        [(IPV6, IPV4, PIPE_V6), (SSH, IPV4, PLAIN_SSH), (STREAMS, LOOPBACK, PIPE_STREAMS)]
+    {
+        report.add(Row {
+            title: title(over),
+            ours: rate(over),
+            other: Some((other.to_owned(), rate(other))),
+            floor: Some((floor.to_owned(), rate(floor))),
+            bar: NEAR,
+        });
+    }
     Ok(())
 }
 
@@ -85,27 +89,47 @@ impl Stand<'_> {
     }
 
     fn command(&self, over: &str) -> anyhow::Result<Command> {
-        let Some(convoke) = &self.tools.convoke else { bail!("Convoke cannot run a job yet") };
         let task =
             [self.tools.misbehave.display().to_string(), format!("blast:{}", self.mebibytes)];
-        let bed = self.beds.iter().find(|(family, _)| *family == over);
-        let (_, bed) = bed.unwrap_or(&self.beds[0]);
-        let link = match over {
-            IPV4 | IPV6 | LOOPBACK => "--link=tcp",
-            _ => "--link=shell",
-        };
-        if over == LOOPBACK || over == STREAMS {
-            let job = Job::one_each(1, Shell::default(), &task.each_ref().map(String::as_str));
-            return self.tools.convoke_command(&job, &[link]);
+        let [(_, v4), (_, v6)] = &self.beds;
+        match over {
+            IPV6 => self.between(v6, "--link=tcp", &task),
+            IPV4 => self.between(v4, "--link=tcp", &task),
+            SSH => self.between(v4, "--link=shell", &task),
+            LOOPBACK => self.on_one_host("--link=tcp", &task),
+            STREAMS => self.on_one_host("--link=shell", &task),
+            PIPE_V6 => pipe(v6.command(HEAD, &own_path()?)?, "n0", &task),
+            PIPE_STREAMS => pipe(Command::new(own_path()?), sealed::STREAMS, &task),
+            _ => {
+                let mut command = v4.command(HEAD, "ssh")?;
+                command.args(["-n", "n0"]).args(task);
+                Ok(command)
+            }
         }
-        if over == PLAIN_SSH {
-            let mut command = bed.command(HEAD, "ssh")?;
-            command.args(["-n", "n0"]).args(task);
-            return Ok(command);
-        }
-        let path = convoke.to_str().context("the path of Convoke is no text")?;
-        let mut command = bed.command(HEAD, path)?;
+    }
+
+    /// Ours, from the head of a testbed to its host.
+    fn between(&self, bed: &Testbed, link: &str, task: &[String]) -> anyhow::Result<Command> {
+        let Some(convoke) = &self.tools.convoke else { bail!("Convoke cannot run a job yet") };
+        let mut command = bed.command(HEAD, convoke.to_str().context("a path is no text")?)?;
         command.args(["run", "--hosts", "n0", "-n", "1", link, "--"]).args(task);
         Ok(command)
     }
+
+    /// Ours, where a shell costs nothing.
+    fn on_one_host(&self, link: &str, task: &[String]) -> anyhow::Result<Command> {
+        let task: Vec<&str> = task.iter().map(String::as_str).collect();
+        self.tools.convoke_command(&Job::one_each(1, Shell::default(), &task), &[link])
+    }
+}
+
+/// The floor's one task, over a way that `sealed` knows.
+fn pipe(mut command: Command, way: &str, task: &[String]) -> anyhow::Result<Command> {
+    command.args([sealed::HEAD, way, "1"]).args(task);
+    Ok(command)
+}
+
+fn own_path() -> anyhow::Result<String> {
+    let path = std::env::current_exe().context("find this program")?;
+    Ok(path.to_str().context("a path is no text")?.to_owned())
 }

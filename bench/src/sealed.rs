@@ -1,6 +1,9 @@
 //! The floor of carrying output over encrypted links: what each task writes is sealed as a link
 //! seals it, sent over a connection of the task's own, opened, and written to standard output.
 //!
+//! Agents are on this host, with a connection or a pair of sockets each, as a shell's streams are; or
+//! one is on a host of a testbed, where `ssh` starts it.
+//!
 //! A peer that sends in clear need not pay for this, so the floor tells what the cipher costs from
 //! what we add. It knows no frames, credits or lines, and copies nothing: a read lands where it is
 //! sealed, and what is opened is written from where it was received. Lines may be torn.
@@ -8,9 +11,10 @@
 use std::env;
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -41,22 +45,30 @@ struct Cipher {
     records: u64,
 }
 
-/// `COUNT PROGRAM [ARGUMENT...]`: starts so many agents and writes what their tasks write.
+/// The way to agents on this host, over connections.
+pub(crate) const TCP: &str = "tcp";
+
+/// The way to agents on this host, over the streams that they were started with.
+pub(crate) const STREAMS: &str = "streams";
+
+/// An agent's address of a head that reads its standard output.
+const OUTPUT: &str = "-";
+
+/// `WAY COUNT PROGRAM [ARGUMENT...]`: starts so many agents and writes what their tasks write. A way
+/// that is none of the above is the host of the only agent.
 pub(crate) fn run_head(arguments: &[&str]) -> anyhow::Result<()> {
-    let Some((count, program)) = arguments.split_first() else { bail!("no count of tasks") };
+    let [way, count, program @ ..] = arguments else { bail!("no way or no count of tasks") };
     enlarge(rustix::stdio::stdout());
-    let listener = TcpListener::bind("127.0.0.1:0").context("listen")?;
-    let address = listener.local_addr().context("ask for the address")?.to_string();
-    let mut agents = Vec::new();
-    for rank in 0..count.parse().context("read the count of tasks")? {
-        agents.push(command::start(&mut agent_command(&address, rank, program)?)?);
-    }
-    let mut readers = Vec::new();
-    for _ in &agents {
-        let (link, _) = listener.accept().context("accept an agent")?;
-        readers.push(thread::spawn(move || open_all(link)));
-    }
-    for reader in readers {
+    let count = count.parse().context("read the count of tasks")?;
+    let (agents, links): (Vec<Child>, Vec<OwnedFd>) = match *way {
+        STREAMS => {
+            (0..count).map(|rank| start_with_streams(rank, program)).collect::<Result<_, _>>()?
+        }
+        TCP => start_and_accept("127.0.0.1:0", None, count, program)?,
+        host => start_and_accept("[::]:0", Some(host), count, program)?,
+    };
+    let read = |link| thread::spawn(move || open_all(File::from(link)));
+    for reader in links.into_iter().map(read).collect::<Vec<_>>() {
         reader.join().map_err(|_| anyhow!("a reader panicked"))??;
     }
     for mut agent in agents {
@@ -65,15 +77,56 @@ pub(crate) fn run_head(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn start_with_streams(rank: u32, program: &[&str]) -> anyhow::Result<(Child, OwnedFd)> {
+    let (ours, theirs) = UnixStream::pair().context("make a pair of sockets")?;
+    let mut command = agent_command(OUTPUT, rank, program)?;
+    let agent = command::start(command.stdout(OwnedFd::from(theirs)))?;
+    Ok((agent, ours.into()))
+}
+
+/// Agents on `host`, or here, that connect to `listen`.
+fn start_and_accept(
+    listen: &str,
+    host: Option<&str>,
+    count: u32,
+    program: &[&str],
+) -> anyhow::Result<(Vec<Child>, Vec<OwnedFd>)> {
+    let listener = TcpListener::bind(listen).context("listen")?;
+    let own = listener.local_addr().context("ask for the address")?;
+    let address = host.map_or(own.to_string(), |_| format!("{}:{}", testbed::HEAD, own.port()));
+    let start = |rank| {
+        let mut command = agent_command(&address, rank, program)?;
+        match host {
+            Some(host) => Ok(command::start(&mut over_ssh(host, &command))?),
+            None => Ok(command::start(&mut command)?),
+        }
+    };
+    let agents = (0..count).map(start).collect::<anyhow::Result<_>>()?;
+    let accept = |_| anyhow::Ok(listener.accept().context("accept an agent")?.0.into());
+    Ok((agents, (0..count).map(accept).collect::<Result<_, _>>()?))
+}
+
+/// The same command on another host. `ssh` would let nobody block on an output that it shares.
+fn over_ssh(host: &str, command: &Command) -> Command {
+    let mut ssh = Command::new("ssh");
+    ssh.stdout(Stdio::null())
+        .args(["-n", host])
+        .arg(command.get_program())
+        .args(command.get_args());
+    ssh
+}
+
 /// `ADDRESS PROGRAM [ARGUMENT...]`: runs a task and sends what it writes.
 pub(crate) fn run_agent(arguments: &[&str]) -> anyhow::Result<()> {
     let [address, program, arguments @ ..] = arguments else { bail!("no address or program") };
-    let address: SocketAddr = address.parse().context("read the address")?;
-    let link = TcpStream::connect(address).context("connect")?;
+    let link: OwnedFd = match *address {
+        OUTPUT => rustix::stdio::stdout().try_clone_to_owned().context("take the output")?,
+        address => TcpStream::connect(address).context("connect")?.into(),
+    };
     let mut task = command::start(Command::new(program).args(arguments).stdout(Stdio::piped()))?;
     let output: OwnedFd = task.stdout.take().context("output is not piped")?.into();
     enlarge(&output);
-    seal_all(File::from(output), link)?;
+    seal_all(File::from(output), File::from(link))?;
     ensure!(task.wait().context("wait for the task")?.success(), "the task failed");
     Ok(())
 }
@@ -89,7 +142,7 @@ fn agent_command(address: &str, rank: u32, program: &[&str]) -> anyhow::Result<C
     Ok(command)
 }
 
-fn seal_all(mut output: File, mut link: TcpStream) -> anyhow::Result<()> {
+fn seal_all(mut output: File, mut link: File) -> anyhow::Result<()> {
     let mut cipher = Cipher::new()?;
     let mut records = vec![0; RECORDS * RECORD_BYTES];
     loop {
@@ -110,7 +163,7 @@ fn seal_all(mut output: File, mut link: TcpStream) -> anyhow::Result<()> {
     }
 }
 
-fn open_all(mut link: TcpStream) -> anyhow::Result<()> {
+fn open_all(mut link: File) -> anyhow::Result<()> {
     let mut cipher = Cipher::new()?;
     let mut buffer = vec![0; READ_BYTES];
     let mut filled = 0;
