@@ -12,7 +12,7 @@ use bootstrap::{Asked, Bootstrapper, Request, RequestReader, Tail, diagnose};
 use bytes::Bytes;
 use engine::{Delivery, Input, StartId};
 use model::Time;
-use os::{ExitStatus, Interest, Pid, Ready, Signal, process};
+use os::{ExitStatus, Interest, Pid, Ready, Signal, calls, process};
 
 use crate::byte_queue::{FlushEnd, Flushed};
 use crate::convert;
@@ -25,6 +25,9 @@ const TERM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reads of its last words, once it has ended.
 const LAST_READS_MAX: usize = 16;
+
+/// What is said of one that is told to end and has no connection yet.
+const UNANSWERED: &[u8] = b"convoke: the connection has not been answered";
 
 /// As much of the program as is read at once.
 const READ_BYTES: u64 = 64 * 1024;
@@ -123,8 +126,11 @@ impl Helper {
         self.tail.push(words.as_bytes());
     }
 
-    /// Tells it to end, and its process group with it.
+    /// Tells it to end, and its process group with it. A shell that waits for its host does not say so.
     pub(crate) fn end(&mut self, now: Time) {
+        if self.kill_at.is_none() && calls::is_unanswered(self.pid) {
+            self.tail.push(UNANSWERED);
+        }
         self.streams = None;
         let _ = process::kill_group(self.pid, Signal::TERM); // gone is fine
         self.kill_at = Some(now + TERM_TIMEOUT);

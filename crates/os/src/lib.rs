@@ -8,6 +8,7 @@ mod spawn;
 mod tcp_users;
 mod which;
 
+pub mod calls;
 pub mod clock;
 pub mod keeper;
 pub mod machine;

@@ -74,15 +74,19 @@ fn with_too_few_spares_nothing_runs() {
 /// Two of them, so that both are told at once: the sshd of one accepts nobody, the other's has
 /// accepted and says nothing.
 #[test]
-fn a_silent_host_is_named_within_a_short_time_to_join_whether_it_accepts_or_not() {
+fn silent_hosts_are_named_within_a_short_time_to_join_and_one_that_does_not_accept_is_told_apart() {
     let world = World::up(3);
     world.bed.clog_sshd("n1").unwrap();
     world.bed.mute_sshd("n2").unwrap();
     for seconds in [1, 4, 8] {
         let run = world.convoke("clogged").arg(format!("--join-timeout={seconds}s"));
         let ended = world.end(run.words("--hosts n[0-2] hostname")).with_status(252);
-        let words = "2 of 3 nodes: n[1-2]\n  n[1-2]: not up when the time to join was over";
-        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        let late = |host| format!("  {host}: not up when the time to join was over\n");
+        let told_apart =
+            [late("n1") + "    convoke: the connection has not been answered\n", late("n2")];
+        let said = ended.stderr.split_once("2 of 3 nodes: n[1-2]\n").unwrap().1;
+        assert!(told_apart.iter().all(|words| said.contains(words)), "{}", ended.stderr);
+        assert_eq!(said.matches("convoke: ").count(), 1, "{}", ended.stderr);
         assert!(ended.took < Duration::from_secs(seconds + 4), "{:?}", ended.took);
     }
 }
