@@ -78,9 +78,11 @@ pub(crate) fn traffic(message: &Message) -> Traffic {
         | Message::InputEnd(_)
         | Message::GroupRelease { .. }
         | Message::GroupAwaited(..)
+        | Message::NameReply(..)
         | Message::Signal(..) => Traffic::Down,
         Message::JobFault(..)
         | Message::Warning(..)
+        | Message::NameRequest(..)
         | Message::Enter { .. }
         | Message::GroupEnter { .. }
         | Message::Output(_)

@@ -416,6 +416,7 @@ impl Engine {
             Message::Release { job: _, fence, payload } => self.on_release(fence, payload),
             Message::GroupRelease { group, payload, .. } => self.on_group_release(&group, payload),
             Message::GroupAwaited(_, group) => self.on_group_awaited(&group),
+            Message::NameReply(job, rank, reply) => self.on_name_reply(job, rank, reply),
             Message::Signal(job, signal) => {
                 self.tell_below(Message::Signal(job, signal));
                 self.signal_tasks(job, signal);
@@ -447,6 +448,7 @@ impl Engine {
             | Message::Marks(_)
             | Message::Records(..)
             | Message::Warning(..)
+            | Message::NameRequest(..)
             | Message::Ping { .. }
             | Message::Contacts(_)
             | Message::Resolve(_)
@@ -472,6 +474,7 @@ impl Engine {
             Message::StartFailed(failures) => self.on_start_failures(failures),
             Message::JobFault(..)
             | Message::Warning(..)
+            | Message::NameRequest(..)
             | Message::Enter { .. }
             | Message::GroupEnter { .. }
             | Message::Output(_)
@@ -497,6 +500,7 @@ impl Engine {
             | Message::Release { .. }
             | Message::GroupRelease { .. }
             | Message::GroupAwaited(..)
+            | Message::NameReply(..)
             | Message::OutputCredit(_)
             | Message::Input { .. }
             | Message::InputEnd(_)
@@ -520,6 +524,8 @@ impl Engine {
             self.fault(job, *fault);
         } else if let Message::Warning(job, warning) = message {
             self.warn(job, warning);
+        } else if let Message::NameRequest(..) = message {
+            self.up_job(message);
         } else if let Message::Enter { job: _, fence, payload } = message {
             self.on_child_enter(agent, fence, payload);
         } else if let Message::GroupEnter { group, payload, .. } = message {

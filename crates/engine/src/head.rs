@@ -25,6 +25,7 @@ use crate::child;
 use crate::children::never_started;
 use crate::engine::Orders;
 use crate::job::INPUT_BYTES;
+use crate::name_service::NameService;
 use crate::roll_call::RollCall;
 use crate::route::RouteTree;
 use crate::{Effect, HeadConfig, Outcome, exit_code};
@@ -63,6 +64,7 @@ pub(crate) struct Head {
     kill_at: Option<Time>,
     input_offset: u64,
     input_open: bool,
+    names: NameService,
 }
 
 /// How far the session has come.
@@ -136,6 +138,7 @@ impl Head {
             kill_at: None,
             input_offset: 0,
             input_open: false,
+            names: NameService::default(),
         }
     }
 
@@ -162,6 +165,10 @@ impl Head {
             Message::JobFault(job, fault) => self.on_fault(job, *fault, orders),
             Message::Warning(job, warning) => {
                 orders.events.push_back(Event::JobWarning(job, warning));
+            }
+            Message::NameRequest(job, rank, request) => {
+                let reply = self.names.answer(*request);
+                orders.down.push(Message::NameReply(job, rank, Box::new(reply)));
             }
             // The end of a task that failed counts as entering. Its fault was heard of before, and
             // where that ends the job nobody may go on without it.
@@ -198,6 +205,7 @@ impl Head {
             | Message::GroupEnter { .. }
             | Message::GroupRelease { .. }
             | Message::GroupAwaited(..)
+            | Message::NameReply(..)
             | Message::OutputCredit(_)
             | Message::Input { .. }
             | Message::InputEnd(_)

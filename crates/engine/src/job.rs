@@ -23,6 +23,7 @@ mod callers;
 mod exchange;
 mod groups;
 mod input;
+mod names;
 mod output;
 mod records;
 

@@ -23,6 +23,7 @@ mod handout;
 mod job;
 mod joining;
 mod marks;
+mod name_service;
 mod set;
 mod slow;
 mod suspension;

@@ -16,6 +16,7 @@ pub mod hostfile;
 mod tokens;
 
 mod muster;
+mod name_service;
 mod placement;
 mod pmi;
 mod rank_group;
@@ -37,6 +38,7 @@ pub use host_name::HostName;
 pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
 pub use muster::Muster;
+pub use name_service::{NameReply, NameRequest};
 pub use placement::{Order, Placement, PlacementError, Request, Slots, place};
 pub use pmi::{PmiDialect, PmiOffer, PmiOfferError};
 pub use rank_group::RankGroup;

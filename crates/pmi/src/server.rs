@@ -11,6 +11,7 @@
 //! tasks in their second cycle pass those that are still ending the first.
 
 mod barrier;
+mod names;
 mod pmi1;
 mod pmi2;
 
@@ -20,9 +21,10 @@ use core::mem;
 use core::ops::ControlFlow;
 
 use bytes::{Bytes, BytesMut};
-use model::{Rank, RankGroup};
+use model::{NameRequest, Rank, RankGroup};
 
 use barrier::{Barrier, Entered, present};
+use names::Pending;
 
 use crate::meetings::Meetings;
 use crate::node_attributes::NodeAttributes;
@@ -56,6 +58,8 @@ struct Client {
     entered: Option<Entered>,
     /// Its connection has ended as it should, or its process in any way: it enters no further barrier.
     left: bool,
+    /// What it has asked the name service, in order.
+    pending: VecDeque<Pending>,
     /// Its end or its fault has been reported, and nothing that it sends counts.
     condemned: bool,
     /// Its end is to end the job.
@@ -97,6 +101,13 @@ pub enum Effect {
         group: RankGroup,
         /// Pairs as [`Pairs`](crate::Pairs) reads them.
         pairs: Bytes,
+    },
+    /// Ask the session's name service, then call `on_name_reply` with its answer.
+    Ask {
+        /// Who asks.
+        rank: Rank,
+        /// What.
+        request: NameRequest,
     },
     /// No task here can enter a barrier again: count this agent as entered in every later exchange.
     Leave,
@@ -343,6 +354,7 @@ impl Client {
             appnum,
             state: ClientState::NotPmi,
             entered: None,
+            pending: VecDeque::new(),
             left: false,
             condemned: false,
             is_missed: false,

@@ -114,6 +114,7 @@ impl Job {
                 Effect::Exchange { pairs } => self.enter(pairs),
                 Effect::Leave => {}
                 Effect::ExchangeGroup { .. }
+                | Effect::Ask { .. }
                 | Effect::Abort { .. }
                 | Effect::Violation { .. }
                 | Effect::ClosedActive { .. } => {

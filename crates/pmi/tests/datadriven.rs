@@ -6,7 +6,7 @@
 //! with the input's `key=value` from elsewhere), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
 //! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`, `call` (each line of input is what
 //! one read of a connection to `PMI_PORT` finds), `connected RANK` (that was a task's, which sent each line of input behind
-//! it), `hung-up RANK` (such a connection has ended).
+//! it), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|PORT` (of the name service).
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
 
@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
-use model::{PmiOffer, Rank, RankGroup};
+use model::{NameReply, NameRequest, PmiOffer, Rank, RankGroup};
 use pmi::{Call, ClientState, Effect, JobInfo, LocalTask, Message, MessageBuffer, Pairs, Server};
 use testkit::{Case, run_datadriven};
 
@@ -92,6 +92,11 @@ fn threads_of_a_client_get_their_own_answers_in_any_order() {
 #[test]
 fn tasks_of_both_dialects_meet_and_read_each_other() {
     run("dialects.txt");
+}
+
+#[test]
+fn names_are_asked_for_elsewhere_and_answered_in_order() {
+    run("names.txt");
 }
 
 #[test]
@@ -173,6 +178,7 @@ impl Session {
                 self.server.on_call(rank(), lines.as_bytes());
             }
             "hung-up" => self.server.on_call_ended(rank()),
+            "answer" => self.server.on_name_reply(rank(), &name_reply(case)),
             "closed" => self.server.on_closed(rank()),
             "exit" => self.server.on_task_exit(rank(), case.args.contains(&"missed")),
             "state" => return self.states(),
@@ -231,6 +237,9 @@ impl Session {
                     Pairs::new(pairs).map(|pair| show_pair(&pair.unwrap())).collect();
                 writeln!(out, "exchange of {}:{}{pairs}", group.ranks, group.tag)
             }
+            Effect::Ask { rank, request } => {
+                writeln!(out, "{rank} asks: {}", show_request(request))
+            }
             Effect::Leave => writeln!(out, "leave"),
             Effect::Abort { rank, code, message } => {
                 writeln!(out, "abort by {rank}: code {code}, message `{message}`")
@@ -274,6 +283,27 @@ fn call(case: &Case<'_>) -> String {
 fn group(case: &Case<'_>) -> RankGroup {
     let (ranks, tag) = case.args[0].split_once(':').unwrap();
     RankGroup { ranks: ranks.parse().unwrap(), tag: tag.parse().unwrap() }
+}
+
+fn show_request(request: NameRequest) -> String {
+    let text = |bytes: Vec<u8>| bytes.escape_ascii().to_string();
+    match request {
+        NameRequest::Publish { service, port } => {
+            format!("publish `{}` at `{}`", text(service), text(port))
+        }
+        NameRequest::Lookup(service) => format!("look `{}` up", text(service)),
+        NameRequest::Unpublish(service) => format!("unpublish `{}`", text(service)),
+    }
+}
+
+/// The answer of the name service in the second argument: `done`, `missing`, `taken`, or a port.
+fn name_reply(case: &Case<'_>) -> NameReply {
+    match case.args[1] {
+        "done" => NameReply::Done,
+        "missing" => NameReply::NotFound,
+        "taken" => NameReply::Taken,
+        port => NameReply::Port(unescape(port)),
+    }
 }
 
 fn show_pair(pair: &pmi::Pair) -> String {

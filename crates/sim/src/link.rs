@@ -162,7 +162,9 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Suspend(_)
         | Message::MoreWork(_)
         | Message::GroupAwaited(..)
-        | Message::Warning(..) => 0,
+        | Message::Warning(..)
+        | Message::NameRequest(..)
+        | Message::NameReply(..) => 0,
     };
     HEADER + payload as u64
 }
@@ -202,6 +204,8 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::GroupRelease { .. } => "GroupRelease",
         Message::GroupAwaited(..) => "GroupAwaited",
         Message::Warning(..) => "Warning",
+        Message::NameRequest(..) => "NameRequest",
+        Message::NameReply(..) => "NameReply",
         Message::Contacts(_) => "Contacts",
         Message::Resolve(_) => "Resolve",
         Message::Route(_) => "Route",

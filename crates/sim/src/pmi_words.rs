@@ -44,6 +44,43 @@ pub(crate) fn get(dialect: PmiDialect, kvsname: &str, key: &str) -> Words {
     }
 }
 
+pub(crate) fn publish(dialect: PmiDialect, service: &str, port: &str) -> Words {
+    match dialect {
+        PmiDialect::One => line(
+            &format!("cmd=publish_name service={service} port={port}"),
+            "cmd=publish_result info=ok rc=0",
+        ),
+        PmiDialect::Two => frame(
+            &format!("cmd=name-publish;name={service};port={port};infokeycount=0;"),
+            "cmd=name-publish-response;rc=0;",
+        ),
+    }
+}
+
+/// The answer is to have a field `port`.
+pub(crate) fn look_up(dialect: PmiDialect, service: &str) -> Words {
+    match dialect {
+        PmiDialect::One => line(&format!("cmd=lookup_name service={service}"), "cmd=lookup_result"),
+        PmiDialect::Two => frame(
+            &format!("cmd=name-lookup;name={service};infokeycount=0;"),
+            "cmd=name-lookup-response;",
+        ),
+    }
+}
+
+pub(crate) fn unpublish(dialect: PmiDialect, service: &str) -> Words {
+    match dialect {
+        PmiDialect::One => line(
+            &format!("cmd=unpublish_name service={service}"),
+            "cmd=unpublish_result info=ok rc=0",
+        ),
+        PmiDialect::Two => frame(
+            &format!("cmd=name-unpublish;name={service};infokeycount=0;"),
+            "cmd=name-unpublish-response;rc=0;",
+        ),
+    }
+}
+
 pub(crate) fn fence(dialect: PmiDialect) -> Words {
     match dialect {
         PmiDialect::One => line("cmd=barrier_in", "cmd=barrier_out"),

@@ -225,7 +225,7 @@ fn with_machines(session: Session, random: &mut Random) -> Session {
 /// What all tasks do. Where they read, one finds the user's input, and the others nothing.
 fn random_script(random: &mut Random, reads: bool) -> Script {
     let script = if reads { Script::new().then(Step::ReadStdin) } else { Script::new() };
-    let step = match random.below(8) {
+    let step = match random.below(9) {
         0 => return script,
         1 => return mpi(script),
         2 => return script.output(random.below(200_000)).then(Step::Output(Stream::Stderr, 100)),
@@ -233,19 +233,41 @@ fn random_script(random: &mut Random, reads: bool) -> Script {
         4 => Step::Wait(Duration::from_millis(random.below(60_000))),
         5 => return fences(script, random),
         6 => Step::Output(Stream::Stderr, random.below(100_000)),
+        7 => return names(script),
         _ => return script.then(Step::IgnoreTerm).then(Step::ReadStdin).output(1_000),
     };
     mpi(script).then(step).output(10)
 }
 
 fn mpi(script: Script) -> Script {
-    Script::mpi().steps().iter().cloned().fold(script, Script::then)
+    met(script)
+        .then(Step::CheckCard(1))
+        .then(Step::CheckCard(2))
+        .then(Step::Fence)
+        .then(Step::PmiFinalize)
+}
+
+/// As in all of these scripts, others find behind the first fence what this task has put and published.
+fn names(script: Script) -> Script {
+    met(script)
+        .then(Step::LookUp(1))
+        .then(Step::LookUp(2))
+        .then(Step::Fence)
+        .then(Step::Unpublish)
+        .then(Step::PmiFinalize)
+}
+
+fn met(script: Script) -> Script {
+    known(script).then(Step::Fence)
+}
+
+fn known(script: Script) -> Script {
+    script.then(Step::PmiInit).then(Step::PutCard).then(Step::Publish)
 }
 
 /// Fences with something between them.
 fn fences(script: Script, random: &mut Random) -> Script {
-    let begin = script.then(Step::PmiInit).then(Step::PutCard);
-    let script = (0..random.between(1, 4)).fold(begin, |script, _| {
+    let script = (0..random.between(1, 4)).fold(known(script), |script, _| {
         let pause = Duration::from_millis(random.below(2_000));
         script.then(Step::Fence).output(random.below(2_000)).wait(pause)
     });
@@ -313,7 +335,7 @@ fn failing_script(random: &mut Random, is_limited: bool, meets: bool) -> Script 
         2 => init.then(Step::Abort(*random.pick(&[7, 0, -1, 256]))),
         3 => init.exit(0),
         4 if meets => init.then(Step::PutCard).then(Step::PmiFinalize).exit(*random.pick(&[0, 9])),
-        4 => init.then(Step::PutCard).then(Step::Fence).exit(*random.pick(&[0, 9])),
+        4 => met(Script::new()).exit(*random.pick(&[0, 9])),
         5 if is_limited => script.then(Step::Hang),
         _ => init.then(Step::Pmi("cmd=nonsense".into(), None)),
     }

@@ -25,6 +25,13 @@ pub enum Step {
     PmiInit,
     /// Put one's own card into the KVS.
     PutCard,
+    /// Publish where one can be reached under one's own name.
+    Publish,
+    /// Look up where the task so many ranks on (modulo the number of tasks) can be reached, and check
+    /// it.
+    LookUp(u32),
+    /// Take back what one has published.
+    Unpublish,
     /// Ask for the number of one's own program, and check it.
     CheckProgram,
     /// Get the card of the task so many ranks on (modulo the number of tasks) and check it.
@@ -97,6 +104,19 @@ impl Script {
             .then(Step::CheckCard(1))
             .then(Step::CheckCard(2))
             .then(Step::Fence)
+            .then(Step::PmiFinalize)
+    }
+
+    /// Init, publish, fence, look the neighbours up, fence, unpublish, finalize.
+    pub fn names() -> Script {
+        Script::new()
+            .then(Step::PmiInit)
+            .then(Step::Publish)
+            .then(Step::Fence)
+            .then(Step::LookUp(1))
+            .then(Step::LookUp(2))
+            .then(Step::Fence)
+            .then(Step::Unpublish)
             .then(Step::PmiFinalize)
     }
 

@@ -229,6 +229,15 @@ impl Task {
                 &card_key(self.rank),
                 &card(self.rank),
             )),
+            Step::Publish => {
+                let words = pmi_words::publish(self.dialect, &service(self.rank), &card(self.rank));
+                self.ask(words)
+            }
+            Step::LookUp(distance) => {
+                let neighbour = Rank((self.rank.0 + distance) % self.n_tasks);
+                self.check(neighbour, pmi_words::look_up(self.dialect, &service(neighbour)), "port")
+            }
+            Step::Unpublish => self.ask(pmi_words::unpublish(self.dialect, &service(self.rank))),
             Step::CheckProgram => {
                 let answer = format!("cmd=appnum appnum={} ", self.program);
                 self.ask(pmi_words::line("cmd=get_appnum", &answer))
@@ -319,11 +328,16 @@ impl Task {
     }
 
     fn check_card(&mut self, neighbour: Rank) -> Vec<Act> {
+        let words = pmi_words::get(self.dialect, &self.kvsname, &card_key(neighbour));
+        self.check(neighbour, words, "value")
+    }
+
+    /// Asks for a neighbour's card, and checks the field that it is to be in.
+    fn check(&mut self, neighbour: Rank, words: Words, field: &str) -> Vec<Act> {
         if self.done == 0 {
-            let words = pmi_words::get(self.dialect, &self.kvsname, &card_key(neighbour));
             return self.ask(words);
         }
-        let expected = format!("value={}", card(neighbour));
+        let expected = format!("{field}={}", card(neighbour));
         match self.pmi.message() {
             Some(reply) if reply.split([' ', ';']).any(|field| field == expected) => {
                 self.next_after(STEP_TIME, vec![])
@@ -440,6 +454,10 @@ pub(crate) fn stream_index(stream: Stream) -> usize {
 
 fn card_key(rank: Rank) -> String {
     format!("card-{rank}")
+}
+
+fn service(rank: Rank) -> String {
+    format!("service-{rank}")
 }
 
 /// The value that a task puts: long enough to be worth carrying.

@@ -41,6 +41,20 @@ fn an_mpi_job_exchanges_its_cards_across_agents() {
 }
 
 #[test]
+fn what_a_task_publishes_others_look_up_whatever_they_speak_and_wherever_they_are() {
+    for tree in TREES {
+        for (n, tasks) in [(1, 3), (2, 1), (7, 3), (30, 2)] {
+            let script = Script::names();
+            let session = Session::of(n).tree(tree).tasks(tasks).script(script).pmi2_every(2);
+            let report = session.run();
+            assert_eq!(report.code, Some(0), "{tree} {n}x{tasks}");
+            // A request and its answer cross each edge between a task and the head.
+            assert_eq!(report.sent("NameRequest"), report.sent("NameReply"));
+        }
+    }
+}
+
+#[test]
 fn tasks_of_pmi_2_and_of_both_dialects_exchange_their_cards_at_the_same_cost() {
     for (n, tasks) in [(1, 8), (2, 1), (7, 3), (30, 2)] {
         for every in 1..=3 {

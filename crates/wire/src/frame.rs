@@ -106,6 +106,8 @@ impl Class {
             | Message::GroupRelease { .. }
             | Message::GroupAwaited(..)
             | Message::Warning(..)
+            | Message::NameRequest(..)
+            | Message::NameReply(..)
             | Message::Contacts(_)
             | Message::Resolve(_)
             | Message::Route(_)

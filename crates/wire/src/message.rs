@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, IdSet, JobId, Rank, RankGroup, Route, Signal, StatusRuns, TaskMap, Tree,
-    Usage,
+    AgentId, ExitStatus, IdSet, JobId, NameReply, NameRequest, Rank, RankGroup, Route, Signal,
+    StatusRuns, TaskMap, Tree, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -143,6 +143,10 @@ pub enum Message {
     GroupAwaited(JobId, Box<RankGroup>),
     /// Up: something is not as the user may think, though the job goes on.
     Warning(JobId, JobWarning),
+    /// Up: a task asks the session's name service.
+    NameRequest(JobId, Rank, Box<NameRequest>),
+    /// Down, to the node of the task that has asked: the answer.
+    NameReply(JobId, Rank, Box<NameReply>),
     /// Up, before the last [`Message::Joined`] of a subtree: where its agents listen. Down, the answer
     /// to [`Message::Resolve`].
     Contacts(Vec<(AgentId, Contact)>),

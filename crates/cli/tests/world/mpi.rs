@@ -27,20 +27,36 @@ fn mpich_5_runs_on_any_number_of_hosts() {
 #[test]
 fn mpich_4_and_5_run_over_libfabric_on_any_number_of_hosts() {
     let world = World::up(HOSTS);
-    for (version, dir) in [(4, "mpich4"), (5, "mpich5")] {
-        let lib = target().join(dir).join("lib");
-        let over_ofi = |hosts, test: &str| {
-            let lib = format!("LD_LIBRARY_PATH={}", lib.display());
-            on(&world, hosts, test).args(["--env", &lib, "--env", "MPIR_CVAR_CH4_NETMOD=ofi"])
-        };
+    for version in [4, 5] {
         for hosts in [1, 2, HOSTS] {
-            runs(&world, hosts, over_ofi(hosts, "ofi").arg(ring(5)));
+            runs(&world, hosts, over_ofi(&world, hosts, "ofi", version).arg(ring(5)));
         }
-        let library = format!("MPI4PY_LIBMPI={}", lib.join("libmpi.so.12").display());
-        let ended = runs(&world, 2, python(over_ofi(2, "ofi-python").args(["--env", &library])));
+        let library = mpich(version).join("libmpi.so.12");
+        let library = format!("MPI4PY_LIBMPI={}", library.display());
+        let run = over_ofi(&world, 2, "ofi-python", version).args(["--env", &library]);
+        let ended = runs(&world, 2, python(run));
         let library = format!("MPICH Version:      {version}.");
         assert!(ended.stderr.starts_with(&library), "{}", ended.stderr);
     }
+}
+
+/// UCX has no ports that strangers could connect to.
+#[test]
+fn two_halves_of_a_job_find_each_other_by_a_name_and_connect() {
+    let world = World::up(HOSTS);
+    for (version, hosts) in [(4, 2), (5, 1), (5, 2), (5, HOSTS)] {
+        let run = over_ofi(&world, hosts, "names", version).arg(program("names", 5));
+        let ended = world.end(run).with_status(0);
+        let size = 2 * hosts;
+        let sum = |first| (first..size).step_by(2).sum::<usize>();
+        let line =
+            |rank| format!("rank {rank} of {size}: the others' sum is {}", sum((rank + 1) % 2));
+        let mut expected: Vec<String> = (0..size).map(line).collect();
+        expected.sort();
+        assert_eq!(ended.sorted_lines(), expected);
+    }
+    let run = on(&world, 2, "names-missing").arg(program("names", 5)).arg("missing");
+    assert_eq!(world.end(run).with_status(0).text(), "not found\n".repeat(4));
 }
 
 #[test]
@@ -219,4 +235,15 @@ fn impi() -> PathBuf {
 
 fn target() -> PathBuf {
     profile_directory().parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// With a release of MPICH from PyPI, over libfabric.
+fn over_ofi(world: &World, hosts: usize, test: &str, version: u32) -> Convoke {
+    let lib = format!("LD_LIBRARY_PATH={}", mpich(version).display());
+    on(world, hosts, test).args(["--env", &lib, "--env", "MPIR_CVAR_CH4_NETMOD=ofi"])
+}
+
+/// The libraries of a release of MPICH from PyPI.
+fn mpich(version: u32) -> PathBuf {
+    target().join(format!("mpich{version}/lib"))
 }

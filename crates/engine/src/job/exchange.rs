@@ -4,6 +4,7 @@
 //! the turn's end, so its own tasks are let out in the next. Else every level of the tree would wait until the one
 //! above has taken in all pairs and has answered all its tasks.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::ToString;
 use core::mem;
@@ -73,6 +74,9 @@ impl Engine {
                 }
                 pmi::Effect::ExchangeGroup { group, pairs } => {
                     self.on_group_exchange(&group, pairs);
+                }
+                pmi::Effect::Ask { rank, request } => {
+                    self.up_job(Message::NameRequest(id, rank, Box::new(request)));
                 }
                 pmi::Effect::Leave => {
                     job.fence.on_local_end();

@@ -3,7 +3,7 @@
 use core::fmt::{self, Write};
 
 use bytes::BytesMut;
-use model::Rank;
+use model::{NameReply, Rank};
 
 use crate::{JobInfo, PutError};
 
@@ -16,12 +16,6 @@ pub(crate) const INIT_REFUSED: &[u8] =
     b"cmd=response_to_init pmi_version=1 pmi_subversion=2 rc=1\n";
 pub(crate) const FINALIZE: &[u8] = b"cmd=finalize_ack rc=0\n";
 pub(crate) const PUT: &[u8] = b"cmd=put_result rc=0\n";
-pub(crate) const PUBLISH_REFUSED: &[u8] =
-    b"cmd=publish_result info=fail rc=1 msg=name_publishing_not_supported\n";
-pub(crate) const LOOKUP_REFUSED: &[u8] =
-    b"cmd=lookup_result info=fail rc=1 msg=service_not_found\n";
-pub(crate) const UNPUBLISH_REFUSED: &[u8] =
-    b"cmd=unpublish_result info=fail rc=1 msg=service_not_found\n";
 pub(crate) const SPAWN_REFUSED: &[u8] =
     b"cmd=spawn_result rc=-1 status=1 msg=spawn_not_supported\n";
 pub(crate) const KVS_DESTROYED: &[u8] = b"cmd=kvs_destroyed rc=0 msg=success\n";
@@ -72,6 +66,43 @@ pub(crate) fn get_result(out: &mut BytesMut, key: &[u8], value: Option<&[u8]>) {
 /// Appends the answer to a get of a value that a line, or a client's buffer for one, does not hold.
 pub(crate) fn get_unfit(out: &mut BytesMut) {
     parts(out, &[b"cmd=get_result rc=1 msg=value_does_not_fit value=unknown"]);
+}
+
+/// Appends the answer to a `publish_name`.
+pub(crate) fn published(out: &mut BytesMut, reply: &NameReply) {
+    parts(out, &[b"cmd=publish_result info=ok ", name_result(reply)]);
+}
+
+/// Appends the answer to an `unpublish_name`.
+pub(crate) fn unpublished(out: &mut BytesMut, reply: &NameReply) {
+    parts(out, &[b"cmd=unpublish_result info=ok ", name_result(reply)]);
+}
+
+/// Appends the answer to a `lookup_name`, which may be what a line does not hold.
+pub(crate) fn looked_up(out: &mut BytesMut, reply: &NameReply) {
+    match reply {
+        NameReply::Port(port) if fits(port) => {
+            parts(out, &[b"cmd=lookup_result port=", port, b" info=ok rc=0 msg=success"]);
+        }
+        NameReply::Port(_) => parts(out, &[b"cmd=lookup_result rc=1 msg=port_does_not_fit"]),
+        NameReply::Done | NameReply::NotFound | NameReply::Taken | NameReply::TooLong => {
+            parts(out, &[b"cmd=lookup_result ", name_result(reply)]);
+        }
+    }
+}
+
+fn name_result(reply: &NameReply) -> &'static [u8] {
+    match reply {
+        NameReply::Done | NameReply::Port(_) => b"rc=0 msg=success",
+        NameReply::NotFound => b"rc=1 msg=service_not_found",
+        NameReply::Taken => b"rc=1 msg=key_already_present",
+        NameReply::TooLong => b"rc=1 msg=port_too_long",
+    }
+}
+
+/// Whether a value, which clients of PMI-2 may have put, fits a line and the buffer of who reads it.
+pub(crate) fn fits(value: &[u8]) -> bool {
+    value.len() < JobInfo::VALLEN_MAX && !value.contains(&b'\n')
 }
 
 /// Appends the answer to a `getbyidx`.

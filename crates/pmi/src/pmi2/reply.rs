@@ -12,6 +12,7 @@ use crate::MessageBuffer;
 pub(crate) enum ReturnCode {
     Fail = -1,
     Success = 0,
+    InvalidArgument = 3,
     InvalidKey = 4,
     InvalidKeyLength = 5,
     InvalidValueLength = 7,

@@ -42,9 +42,16 @@ pub(crate) enum Request<'a> {
         job: Option<Cow<'a, [u8]>>,
         key: Cow<'a, [u8]>,
     },
-    NamePublish,
-    NameLookup,
-    NameUnpublish,
+    NamePublish {
+        service: Cow<'a, [u8]>,
+        port: Cow<'a, [u8]>,
+    },
+    NameLookup {
+        service: Cow<'a, [u8]>,
+    },
+    NameUnpublish {
+        service: Cow<'a, [u8]>,
+    },
     Spawn,
 }
 
@@ -101,9 +108,12 @@ fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
         b"job-getid" => Request::JobGetId,
         b"job-connect" => Request::JobConnect,
         b"job-disconnect" => Request::JobDisconnect,
-        b"name-publish" => Request::NamePublish,
-        b"name-lookup" => Request::NameLookup,
-        b"name-unpublish" => Request::NameUnpublish,
+        b"name-publish" => Request::NamePublish {
+            service: service(fields)?,
+            port: fields.get("port").unwrap_or_default(),
+        },
+        b"name-lookup" => Request::NameLookup { service: service(fields)? },
+        b"name-unpublish" => Request::NameUnpublish { service: service(fields)? },
         b"spawn" => Request::Spawn,
         _ => return Err(Refusal(ReturnCode::Other, "unknown_command")),
     })
@@ -112,6 +122,10 @@ fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
 fn key(fields: Fields<'_>) -> Result<Cow<'_, [u8]>, Refusal> {
     let key = fields.get("key").unwrap_or_default();
     if key.is_empty() { Err(Refusal(ReturnCode::InvalidKey, "no_key")) } else { Ok(key) }
+}
+
+fn service(fields: Fields<'_>) -> Result<Cow<'_, [u8]>, Refusal> {
+    fields.get("name").ok_or(Refusal(ReturnCode::InvalidArgument, "no_name"))
 }
 
 /// One that is empty may be left out.

@@ -1,8 +1,9 @@
 //! Answers in PMI-1.2 (`reference/pmi1.md` §3).
 
-use model::{IdSet, PmiDialect, RankGroup};
+use model::{IdSet, NameRequest, PmiDialect, RankGroup};
 
 use super::barrier::{Entered, present};
+use super::names::Asker;
 use super::{ClientState, Server};
 use crate::pmi1::{Request, Scope, SpawnBlock, reply};
 use crate::spaces::Limits;
@@ -36,9 +37,16 @@ impl Server {
             Request::GetUniverseSize => self.on_get_universe_size(),
             Request::Finalize => self.on_finalize(index),
             Request::Abort { code, message } => self.on_abort(index, code, message),
-            Request::PublishName => self.reply(reply::PUBLISH_REFUSED),
-            Request::LookupName => self.reply(reply::LOOKUP_REFUSED),
-            Request::UnpublishName => self.reply(reply::UNPUBLISH_REFUSED),
+            Request::PublishName { service, port } => {
+                let (service, port) = (service.to_vec(), port.to_vec());
+                self.ask(index, NameRequest::Publish { service, port }, Asker::Line);
+            }
+            Request::LookupName { service } => {
+                self.ask(index, NameRequest::Lookup(service.to_vec()), Asker::Line);
+            }
+            Request::UnpublishName { service } => {
+                self.ask(index, NameRequest::Unpublish(service.to_vec()), Asker::Line);
+            }
             Request::Spawn(SpawnBlock::More) => {}
             Request::Spawn(SpawnBlock::Last) => self.reply(reply::SPAWN_REFUSED),
             Request::CreateKvs => self.on_create_kvs(index),
@@ -95,8 +103,7 @@ impl Server {
 
     fn on_get(&mut self, kvsname: &[u8], key: &[u8]) {
         let value = self.spaces.get(kvsname).and_then(|space| space.get(key));
-        // Clients of PMI-2 may put what this one cannot read.
-        if value.is_some_and(|it| it.len() > Limits::PMI1.value || it.contains(&b'\n')) {
+        if value.is_some_and(|value| !reply::fits(value)) {
             return reply::get_unfit(&mut self.replies);
         }
         let quoted = key.get(..JobInfo::KEYLEN_MAX).unwrap_or(key);

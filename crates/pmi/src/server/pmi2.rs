@@ -3,9 +3,10 @@
 use alloc::vec::Vec;
 
 use bytes::{Bytes, BytesMut};
-use model::PmiDialect;
+use model::{NameRequest, PmiDialect};
 
 use super::barrier::Entered;
+use super::names::Asker;
 use super::{ClientState, Effect, Server};
 use crate::node_attributes::Waiter;
 use crate::pmi2::{Asked, Refusal, Reply, Request, ReturnCode};
@@ -66,15 +67,15 @@ impl Server {
                     Refusal(ReturnCode::Fail, "connecting_jobs_not_supported"),
                 );
             }
-            Request::NameLookup | Request::NameUnpublish => {
-                refuse(&mut self.replies, asked, Refusal(ReturnCode::Fail, "service_not_found"));
+            Request::NamePublish { service, port } => {
+                let (service, port) = (service.to_vec(), port.to_vec());
+                self.ask(index, NameRequest::Publish { service, port }, Asker::of(asked));
             }
-            Request::NamePublish => {
-                refuse(
-                    &mut self.replies,
-                    asked,
-                    Refusal(ReturnCode::Fail, "name_publishing_not_supported"),
-                );
+            Request::NameLookup { service } => {
+                self.ask(index, NameRequest::Lookup(service.to_vec()), Asker::of(asked));
+            }
+            Request::NameUnpublish { service } => {
+                self.ask(index, NameRequest::Unpublish(service.to_vec()), Asker::of(asked));
             }
             Request::Spawn => {
                 refuse(&mut self.replies, asked, Refusal(ReturnCode::Fail, "spawn_not_supported"))
@@ -109,7 +110,7 @@ impl Server {
             (b"universeSize", Some(size)) => {
                 accept(&mut self.replies, asked).field("found", "TRUE").field("value", size).end();
             }
-            (b"hasNameServ", _) => found(&mut self.replies, asked, Some(b"FALSE")),
+            (b"hasNameServ", _) => found(&mut self.replies, asked, Some(b"TRUE")),
             _ if key.starts_with(b"PMI_") => self.on_kvs_get(asked, None, key),
             _ => found(&mut self.replies, asked, None),
         }

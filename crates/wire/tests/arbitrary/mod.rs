@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, PmiOffer, Rank, RankGroup, Route, Signal,
-    StatusRuns, TaskMap, Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PmiOffer, Rank,
+    RankGroup, Route, Signal, StatusRuns, TaskMap, Tree, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -62,6 +62,14 @@ fn job_message() -> impl Strategy<Value = Message> {
             payload
         }),
         (job(), group()).prop_map(|(job, group)| Message::GroupAwaited(job, group)),
+        (job(), rank(), name_request()).prop_map(|(job, rank, request)| {
+            Message::NameRequest(job, rank, Box::new(request))
+        }),
+        (job(), rank(), name_reply()).prop_map(|(job, rank, reply)| Message::NameReply(
+            job,
+            rank,
+            Box::new(reply)
+        )),
         (job(), agent(), words()).prop_map(|(job, agent, words)| {
             Message::Warning(job, JobWarning::RefusedCall { agent, words })
         }),
@@ -216,6 +224,26 @@ fn job_spec() -> impl Strategy<Value = JobSpec> {
             grace_ms,
         }
     })
+}
+
+fn name_request() -> impl Strategy<Value = NameRequest> {
+    let text = || vec(any::<u8>(), 0..9);
+    prop_oneof![
+        (text(), text()).prop_map(|(service, port)| NameRequest::Publish { service, port }),
+        text().prop_map(NameRequest::Lookup),
+        text().prop_map(NameRequest::Unpublish),
+    ]
+}
+
+fn name_reply() -> impl Strategy<Value = NameReply> {
+    let port = vec(any::<u8>(), 0..9).prop_map(NameReply::Port);
+    prop_oneof![
+        Just(NameReply::Done),
+        Just(NameReply::NotFound),
+        Just(NameReply::Taken),
+        Just(NameReply::TooLong),
+        port,
+    ]
 }
 
 fn pmi_offer() -> impl Strategy<Value = PmiOffer> {

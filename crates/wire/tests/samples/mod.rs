@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, PmiOffer, Rank, RankGroup, Route, Signal,
-    StatusRuns, TaskMap, Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PmiOffer, Rank,
+    RankGroup, Route, Signal, StatusRuns, TaskMap, Tree, Usage,
 };
 use wire::{
     AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
@@ -50,6 +50,8 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::GroupRelease { job: JOB, group: group(), payload: Bytes::from_static(b"all") },
         Message::GroupAwaited(JOB, group()),
         Message::Warning(JOB, job_warning()),
+        Message::NameRequest(JOB, Rank(3), Box::new(name_request())),
+        Message::NameReply(JOB, Rank(3), Box::new(NameReply::Port(b"tag#0$".to_vec()))),
         Message::Contacts(vec![contact()]),
         Message::Resolve(AgentId(9)),
         Message::Route(Box::new(Routes { members: IdSet::range(1, 9), contacts: vec![contact()] })),
@@ -104,6 +106,8 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::GroupRelease { .. } => "group_release",
         Message::GroupAwaited(..) => "group_awaited",
         Message::Warning(..) => "warning",
+        Message::NameRequest(..) => "name_request",
+        Message::NameReply(..) => "name_reply",
         Message::Contacts(_) => "contacts",
         Message::Resolve(_) => "resolve",
         Message::Route(_) => "route",
@@ -156,6 +160,10 @@ fn work() -> Work {
 fn launch() -> Launch {
     let map = TaskMap::from_counts([2, 0, 3]).unwrap();
     Launch { job: JOB, members: IdSet::range(1, 1).union(&IdSet::range(3, 3)), map: Some(map) }
+}
+
+fn name_request() -> NameRequest {
+    NameRequest::Publish { service: b"ocean".to_vec(), port: b"tag#0$".to_vec() }
 }
 
 fn job_spec() -> JobSpec {
