@@ -150,7 +150,7 @@ impl Layout {
             slots: self.nodes().map(Slots::from).collect(),
             spares: count(&self.spares),
             nodes_min: self.nodes_min,
-            request: self.request,
+            request: self.request.clone(),
         }
     }
 }
@@ -208,6 +208,7 @@ fn request(args: &RunArgs) -> Result<Request, SetupError> {
         per_node: args.ppn,
         order: args.map_by.order(),
         oversubscribe: args.oversubscribe,
+        ..Request::default()
     })
 }
 

@@ -21,6 +21,7 @@ mod placement;
 mod pmi;
 mod rank_group;
 pub mod rankfile;
+mod rankmap;
 mod task_map;
 
 mod file_pattern;
@@ -42,6 +43,7 @@ pub use name_service::{NameReply, NameRequest};
 pub use placement::{Order, Placement, PlacementError, Request, Slots, place};
 pub use pmi::{PmiDialect, PmiOffer, PmiOfferError};
 pub use rank_group::RankGroup;
+pub use rankmap::{RankMap, RankMapError, RankMapMisfit, RankMapProblem};
 pub use route::{Route, RouteError};
 pub use status::{ExitStatus, Signal, SignalError};
 pub use status_runs::{StatusRun, StatusRuns};

@@ -14,15 +14,21 @@
 //! wrapping around would overload nodes in silence. Who oversubscribes wants that: when all nodes
 //! are full they are filled again, as far as each one's `slots_max` lets them.
 //!
+//! Ranks follow the order in which tasks are placed, unless one of their own is asked for
+//! (`--rank-by`): then the tasks stay where they are, and are counted node after node, or in turn.
+//! Of several programs each is placed, and ranked, by itself, in the room that those before it have
+//! left, as Open MPI does it.
+//!
 //! Only nodes that get tasks are members of the session. They are numbered anew, in order.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::task_map::{TASKS_MAX, stretches};
-use crate::{Node, NodeId, TaskMap, TaskMapError, TaskRun};
+use crate::{HostList, Node, NodeId, Rank, TaskMap, TaskMapError, TaskRun};
 
 /// The nodes of a job and the tasks on them.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -43,25 +49,29 @@ pub struct Slots {
 }
 
 /// What is asked of a placement.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Request {
     /// `-n`: how many tasks.
     pub tasks: Option<u32>,
+    /// The first rank of each program but the first, ascending; then `tasks` is known.
+    pub programs_from: Vec<Rank>,
     /// `--ppn`: how many a node takes, whatever its slots.
     pub per_node: Option<u32>,
-    /// `--map-by`: where the next rank goes.
+    /// `--map-by`: where the next task goes.
     pub order: Order,
+    /// `--rank-by`: which of the placed tasks gets the next rank; `None`: the one placed next.
+    pub ranking: Option<Order>,
     /// `--oversubscribe`: whether nodes that are full take more.
     pub oversubscribe: bool,
 }
 
-/// Where the next rank goes.
+/// In which order nodes get tasks, or tasks get ranks.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Order {
-    /// To the same node, until it is full: consecutive ranks share a node.
+    /// The same node, until it is full: consecutive ranks share a node.
     #[default]
     Slots,
-    /// To the next node that is not full: consecutive ranks are on different nodes.
+    /// The next node that is not full: consecutive ranks are on different nodes.
     Nodes,
 }
 
@@ -99,9 +109,45 @@ impl Placement {
     /// See [`PlacementError`].
     pub fn of(nodes: &[Node], request: &Request) -> Result<Placement, PlacementError> {
         let slots: Vec<Slots> = nodes.iter().map(Slots::from).collect();
-        let map = place(&slots, request)?;
-        let used = nodes.iter().zip(0..map.node_count());
-        Ok(Placement { nodes: used.map(|(node, _)| node.clone()).collect(), map })
+        Ok(Placement::on(nodes, &place(&slots, request)?))
+    }
+
+    /// The placement of `map`, whose [`NodeId`]s are indices of `nodes`: those without tasks are left
+    /// out.
+    pub(crate) fn on(nodes: &[Node], map: &TaskMap) -> Placement {
+        let used = map.nodes();
+        let nodes = used.iter().map(|node| nodes[node as usize].clone()).collect();
+        Placement { nodes, map: map.without_gaps() }
+    }
+
+    /// Programs that were placed each on hosts of its own, as one job: ranks follow each other, and a
+    /// node of several programs is one, with the slots of all.
+    ///
+    /// # Errors
+    /// [`PlacementError::TooLarge`]
+    pub fn joined(programs: &[Placement]) -> Result<Placement, PlacementError> {
+        let hosts: HostList = programs.iter().flat_map(|it| &it.nodes).cloned().collect();
+        let ids: BTreeMap<&str, NodeId> =
+            hosts.nodes().iter().map(|node| node.name.as_str()).zip((0..).map(NodeId)).collect();
+        let mut map = TaskMap::new();
+        for program in programs {
+            let nodes: Vec<NodeId> =
+                program.nodes.iter().map(|node| ids[node.name.as_str()]).collect();
+            let tasks = program.map.over(&nodes).and_then(|program| map.append(&program));
+            let all = || programs.iter().map(|it| u64::from(it.map.len())).sum();
+            tasks.map_err(|_| PlacementError::TooLarge(all()))?;
+        }
+        Ok(Placement { nodes: hosts.into_nodes(), map })
+    }
+}
+
+impl Order {
+    /// The same tasks on the same nodes, counted in this order.
+    ///
+    /// # Errors
+    /// [`TaskMapError::TooLarge`], which no map that exists is.
+    pub fn ranked(self, map: &TaskMap) -> Result<TaskMap, TaskMapError> {
+        fill(self, &map.counts(), map.len())
     }
 }
 
@@ -138,6 +184,12 @@ impl Request {
     fn limit(&self, node: &Slots) -> Option<u32> {
         node.max.filter(|_| self.per_node.is_none())
     }
+
+    /// How many of so many tasks each program has.
+    fn programs(&self, tasks: u32) -> impl Iterator<Item = u32> + '_ {
+        let ends = self.programs_from.iter().map(move |rank| rank.0.min(tasks)).chain([tasks]);
+        ends.scan(0, |start, end| Some(end.saturating_sub(core::mem::replace(start, end))))
+    }
 }
 
 impl PlacementError {
@@ -160,25 +212,43 @@ impl PlacementError {
 /// # Errors
 /// See [`PlacementError`].
 pub fn place(nodes: &[Slots], request: &Request) -> Result<TaskMap, PlacementError> {
-    let mut room = room(nodes, request)?;
+    let room = room(nodes, request)?;
     let tasks = request.count(nodes, &room)?;
-    let mut map = TaskMap::new();
     let mut used = alloc::vec![0; nodes.len()];
-    let mut left = tasks;
-    loop {
-        left = match request.order {
-            Order::Slots => fill_slots(&mut map, &room, left),
-            Order::Nodes => fill_nodes(&mut map, &room, left),
+    let mut free = room.clone();
+    let mut map = TaskMap::new();
+    let too_large = |_| PlacementError::TooLarge(tasks.into());
+    for tasks in request.programs(tasks) {
+        let mut program = TaskMap::new();
+        while program.len() < tasks {
+            if free.iter().all(|free| *free == 0) {
+                let more = |(index, node)| {
+                    let more = request.limit(node).map(|limit| limit.saturating_sub(used[index]));
+                    more.unwrap_or(room[index]).min(room[index])
+                };
+                free = nodes.iter().enumerate().map(more).collect();
+            }
+            let filled = fill(request.order, &free, tasks - program.len()).map_err(too_large)?;
+            for ((used, free), count) in used.iter_mut().zip(&mut free).zip(filled.counts()) {
+                *used += count;
+                *free -= count;
+            }
+            program.append(&filled).map_err(too_large)?;
         }
-        .map_err(|_| PlacementError::TooLarge(tasks.into()))?;
-        if left == 0 {
-            return Ok(map);
-        }
-        for ((used, room), node) in used.iter_mut().zip(&mut room).zip(nodes) {
-            *used += *room;
-            let more = request.limit(node).map(|limit| limit.saturating_sub(*used));
-            *room = more.unwrap_or(*room).min(*room);
-        }
+        let ranked = match request.ranking {
+            Some(order) => order.ranked(&program).map_err(too_large)?,
+            None => program,
+        };
+        map.append(&ranked).map_err(too_large)?;
+    }
+    Ok(map)
+}
+
+/// Fills nodes that have so much room, in order or in turn, with up to `tasks` tasks.
+fn fill(order: Order, room: &[u32], tasks: u32) -> Result<TaskMap, TaskMapError> {
+    match order {
+        Order::Slots => fill_slots(room, tasks),
+        Order::Nodes => fill_nodes(room, tasks),
     }
 }
 
@@ -205,8 +275,8 @@ fn room(nodes: &[Slots], request: &Request) -> Result<Vec<u32>, PlacementError> 
     Ok((0..count).map(|index| u32::try_from(share(index)).unwrap_or(u32::MAX)).collect())
 }
 
-/// Fills the nodes in order with up to `left` tasks, and returns how many are left then.
-fn fill_slots(map: &mut TaskMap, room: &[u32], mut left: u32) -> Result<u32, TaskMapError> {
+fn fill_slots(room: &[u32], mut left: u32) -> Result<TaskMap, TaskMapError> {
+    let mut map = TaskMap::new();
     for (node, room) in (0..).map(NodeId).zip(room) {
         let tasks = left.min(*room);
         if tasks > 0 {
@@ -214,16 +284,17 @@ fn fill_slots(map: &mut TaskMap, room: &[u32], mut left: u32) -> Result<u32, Tas
         }
         left -= tasks;
     }
-    Ok(left)
+    Ok(map)
 }
 
-/// The same with one task for each node that is not full, in turn.
-fn fill_nodes(map: &mut TaskMap, room: &[u32], mut left: u32) -> Result<u32, TaskMapError> {
+/// One task for each node that is not full, in turn.
+fn fill_nodes(room: &[u32], mut left: u32) -> Result<TaskMap, TaskMapError> {
+    let mut map = TaskMap::new();
     let mut open: Vec<(u32, u32)> = (0..).zip(room.iter().copied()).collect();
     let mut level = 0;
     loop {
         open.retain(|&(_, room)| room > level);
-        let Some(next) = open.iter().map(|&(_, room)| room).min() else { return Ok(left) };
+        let Some(next) = open.iter().map(|&(_, room)| room).min() else { return Ok(map) };
         let stretches = stretches(open.iter().map(|&(node, _)| NodeId(node)));
         let a_round = u32::try_from(open.len()).unwrap_or(u32::MAX);
         let rounds = (next - level).min(left / a_round);
@@ -238,7 +309,8 @@ fn fill_nodes(map: &mut TaskMap, room: &[u32], mut left: u32) -> Result<u32, Tas
         left -= rounds * a_round;
         level += rounds;
         if level < next {
-            return fill_in_part(map, &stretches, left);
+            fill_in_part(&mut map, &stretches, left)?;
+            return Ok(map);
         }
     }
 }
@@ -248,7 +320,7 @@ fn fill_in_part(
     map: &mut TaskMap,
     stretches: &[(NodeId, u32)],
     mut left: u32,
-) -> Result<u32, TaskMapError> {
+) -> Result<(), TaskMapError> {
     for (first, count) in stretches {
         let count = left.min(*count);
         if count > 0 {
@@ -256,7 +328,7 @@ fn fill_in_part(
         }
         left -= count;
     }
-    Ok(left)
+    Ok(())
 }
 
 fn round(first_node: NodeId, node_count: u32, rounds: u32) -> TaskRun {

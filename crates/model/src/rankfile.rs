@@ -127,15 +127,16 @@ impl RankFile {
     pub fn place(&self, nodes: &[Node], oversubscribe: bool) -> Result<Placement, RankFileError> {
         let index_of = indices(nodes);
         let mut room = Room::default();
-        let mut indices = Vec::new();
+        let mut map = TaskMap::new();
         for (rank, place) in self.places.iter().enumerate() {
             let fail = |problem| RankFileError { line: place.line, problem };
             let index = index_of.get(place.host.as_str()).copied().flatten();
             let index = index.ok_or_else(|| fail(RankProblem::Unknown(place.host.clone())))?;
             room.take(index, &nodes[index], rank, place, oversubscribe).map_err(fail)?;
-            indices.push(index);
+            let node = NodeId(u32::try_from(index).unwrap_or(u32::MAX));
+            map.push(TaskRun::block(node, 1)).expect("no more ranks than there can be");
         }
-        Ok(placement(nodes, &indices))
+        Ok(Placement::on(nodes, &map))
     }
 }
 
@@ -228,17 +229,4 @@ fn indices(nodes: &[Node]) -> BTreeMap<&str, Option<usize>> {
     let whole = nodes.iter().enumerate().map(|(index, node)| (node.name.as_str(), Some(index)));
     indices.extend(whole);
     indices
-}
-
-/// The nodes that have ranks, numbered anew in order.
-fn placement(nodes: &[Node], indices: &[usize]) -> Placement {
-    let mut numbers: BTreeMap<usize, NodeId> = indices.iter().map(|&i| (i, NodeId(0))).collect();
-    for (number, id) in (0..).zip(numbers.values_mut()) {
-        *id = NodeId(number);
-    }
-    let mut map = TaskMap::new();
-    for index in indices {
-        map.push(TaskRun::block(numbers[index], 1)).expect("no more ranks than there can be");
-    }
-    Placement { nodes: numbers.keys().map(|&index| nodes[index].clone()).collect(), map }
 }

@@ -113,6 +113,11 @@ impl TaskMap {
         Ok(())
     }
 
+    /// Adds the ranks of another map behind those of this one.
+    pub fn append(&mut self, other: &TaskMap) -> Result<(), TaskMapError> {
+        other.runs.iter().try_for_each(|run| self.push(*run))
+    }
+
     /// The runs in the order of their ranks.
     pub fn runs(&self) -> &[TaskRun] {
         &self.runs
@@ -171,28 +176,40 @@ impl TaskMap {
         nodes
     }
 
-    /// The value of `PMI_process_mapping`, or `None` if it would not fit a PMI-1 value. Nodes without
-    /// tasks are no nodes of the job: the others are numbered without them.
-    pub fn process_mapping(&self) -> Option<String> {
+    /// How many tasks each node has, up to the last one that has any.
+    pub(crate) fn counts(&self) -> Vec<u32> {
+        let mut counts = alloc::vec![0; self.node_count() as usize];
+        for run in &self.runs {
+            for count in &mut counts[run.first_node.0 as usize..][..run.node_count as usize] {
+                *count += run.tasks_per_node * run.rounds;
+            }
+        }
+        counts
+    }
+
+    /// The same map with its nodes numbered anew in their order, without those that have no tasks.
+    pub fn without_gaps(&self) -> TaskMap {
         let mut numbers = Vec::new();
         let mut next = 0;
         for &(start, end) in self.nodes().ranges() {
             numbers.push((start, next));
             next += end - start + 1;
         }
-        let mut dense = TaskMap::new();
+        let mut map = TaskMap::new();
         for run in &self.runs {
-            let range = numbers.partition_point(|&(start, _)| start <= run.first_node.0);
-            let (start, number) = *numbers.get(range.checked_sub(1)?)?;
+            let range = numbers.partition_point(|&(start, _)| start <= run.first_node.0) - 1;
+            let (start, number) = numbers[range];
             let first_node = NodeId(number + (run.first_node.0 - start));
-            dense.push(TaskRun { first_node, ..*run }).ok()?;
+            map.push(TaskRun { first_node, ..*run }).expect("no more tasks and nodes than before");
         }
-        dense.mapping_text()
+        map
     }
 
-    fn mapping_text(&self) -> Option<String> {
+    /// The value of `PMI_process_mapping`, or `None` if it would not fit a PMI-1 value. Nodes without
+    /// tasks are no nodes of the job: the others are numbered without them.
+    pub fn process_mapping(&self) -> Option<String> {
         let mut text = String::from("(vector");
-        for run in &self.runs {
+        for run in &self.without_gaps().runs {
             let TaskRun { first_node, node_count, tasks_per_node, rounds } = run;
             for _ in 0..*rounds {
                 write!(text, ",({},{node_count},{tasks_per_node})", first_node.0).ok()?;

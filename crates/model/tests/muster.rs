@@ -1,6 +1,6 @@
 //! Which nodes a job runs on when some are missing, and what goes where.
 
-use model::{IdSet, Muster, Order, PlacementError, Request, Slots, TaskMap};
+use model::{IdSet, Muster, Order, PlacementError, Rank, Request, Slots, TaskMap};
 use proptest::prelude::*;
 
 /// So many tasks for each node that is there.
@@ -53,6 +53,16 @@ fn ranks_go_around_the_nodes_that_are_there_where_they_were_to_go_around() {
     let map = muster.place(&[0, 1, 3].into_iter().collect()).unwrap();
     let nodes = (0..6).filter_map(|rank| map.node_of(model::Rank(rank)));
     assert_eq!(nodes.map(|node| node.0).collect::<Vec<_>>(), [0, 1, 3, 0, 1, 3]);
+}
+
+#[test]
+fn programs_and_ranks_are_in_the_asked_order_on_the_nodes_that_are_there() {
+    let request =
+        Request { programs_from: vec![Rank(4)], ranking: Some(Order::Nodes), ..asking(6) };
+    let muster = Muster { request, ..slots(&[2, 2, 2, 2]) };
+    let map = muster.place(&[0, 1, 3].into_iter().collect()).unwrap();
+    let nodes = (0..6).filter_map(|rank| map.node_of(Rank(rank)));
+    assert_eq!(nodes.map(|node| node.0).collect::<Vec<_>>(), [0, 1, 0, 1, 3, 3]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Where tasks go, and what PMI clients are told about it.
 
+use std::collections::BTreeMap;
+
 use model::{
     HostList, IdSet, NodeId, Order, Placement, PlacementError, Rank, Request, TaskMap, TaskRun,
 };
@@ -92,6 +94,83 @@ fn nodes_that_are_full_are_filled_again_only_when_oversubscribed_and_up_to_their
     nodes[1].slots_max = Some(1);
     let error = Placement::of(&nodes, &request).unwrap_err();
     assert_eq!(error.to_string(), "7 tasks do not fit into 4 slots on 2 nodes");
+}
+
+#[test]
+fn ranks_are_counted_on_the_placed_tasks_node_after_node_or_in_turn() {
+    let ranked = |order, ranking| ranked("a:3,b:1,c:2", 4, &[], order, Some(ranking));
+    assert_eq!(ranked(Order::Slots, Order::Nodes), [0, 1, 0, 0]);
+    assert_eq!(ranked(Order::Nodes, Order::Slots), [0, 0, 1, 2]);
+    assert_eq!(ranked(Order::Slots, Order::Slots), [0, 0, 0, 1]);
+    assert_eq!(ranked(Order::Nodes, Order::Nodes), [0, 1, 2, 0]);
+}
+
+#[test]
+fn each_program_is_placed_in_what_those_before_it_have_left_and_ranked_by_itself() {
+    let ranked = |order, ranking| ranked("a:3,b:1,c:2", 6, &[2], order, ranking);
+    assert_eq!(ranked(Order::Slots, None), [0, 0, 0, 1, 2, 2]);
+    assert_eq!(ranked(Order::Slots, Some(Order::Nodes)), [0, 0, 0, 1, 2, 2]);
+    assert_eq!(ranked(Order::Nodes, None), [0, 1, 0, 2, 0, 2]);
+    assert_eq!(ranked(Order::Nodes, Some(Order::Slots)), [0, 1, 0, 0, 2, 2]);
+}
+
+#[test]
+fn nodes_that_are_filled_again_are_ranked_as_a_whole() {
+    let request = |ranking| Request {
+        tasks: Some(9),
+        programs_from: vec![Rank(7)],
+        oversubscribe: true,
+        ranking,
+        ..Request::default()
+    };
+    let hosts: HostList = "a:3,b:1,c:2".parse().unwrap();
+    let places = |ranking| nodes_of(&Placement::of(hosts.nodes(), &request(ranking)).unwrap().map);
+    assert_eq!(places(None), [0, 0, 0, 1, 2, 2, 0, 0, 0]);
+    assert_eq!(places(Some(Order::Slots)), [0, 0, 0, 0, 1, 2, 2, 0, 0]);
+    assert_eq!(places(Some(Order::Nodes)), [0, 1, 2, 0, 2, 0, 0, 0, 0]);
+}
+
+#[test]
+fn programs_with_hosts_of_their_own_follow_each_other_in_one_job() {
+    let joined = |hosts: &[(&str, u32)]| {
+        let placed = hosts.iter().map(|(hosts, n)| place(hosts, Some(*n), None).unwrap());
+        let joined = Placement::joined(&placed.collect::<Vec<_>>()).unwrap();
+        let name = |node| joined.nodes[node as usize].name.clone();
+        nodes_of(&joined.map).into_iter().map(name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(joined(&[("a,b", 2), ("c", 2)]), "a b c c");
+    assert_eq!(joined(&[("c:2,a", 3), ("a:2,b:2", 3)]), "c c a a a b");
+    assert_eq!(joined(&[("b,a,unused", 2), ("a,b", 2)]), "b a a b");
+    let twice = [place("a:2", None, None).unwrap(), place("b,a:3", None, None).unwrap()];
+    let joined = Placement::joined(&twice).unwrap();
+    let slots: Vec<_> = joined.nodes.iter().map(|node| (node.name.as_str(), node.slots)).collect();
+    assert_eq!(slots, [("a", Some(5)), ("b", None)]);
+}
+
+/// Up to 64 nodes and as many tasks, as up to three programs.
+#[test]
+fn ranking_moves_no_task_and_no_slot_is_used_twice() {
+    let orders = [Order::Slots, Order::Nodes];
+    for n in 1..=64_u32 {
+        for slots in [|_| 1, |node| node % 3 + 1, |node| if node < 5 { 4 } else { 2 }] {
+            let room: Vec<u32> = (0..n).map(slots).collect();
+            let list: Vec<String> =
+                (0..).zip(&room).map(|(i, slots): (u32, _)| format!("n{i}:{slots}")).collect();
+            let (hosts, tasks) = (list.join(","), room.iter().sum::<u32>().min(64));
+            for starts in [vec![], vec![tasks / 2], vec![tasks / 3, tasks / 2]] {
+                for (order, ranking) in orders.map(|order| orders.map(|it| (order, it))).concat() {
+                    let placed = ranked(&hosts, tasks, &starts, order, None);
+                    let ranked = ranked(&hosts, tasks, &starts, order, Some(ranking));
+                    let expected = reranked(&placed, &starts, ranking);
+                    assert_eq!(ranked, expected, "{hosts} {starts:?} {order:?} {ranking:?}");
+                    for (node, room) in (0..).zip(&room) {
+                        let used = ranked.iter().filter(|used| **used == node).count();
+                        assert!(used <= *room as usize, "{hosts} {starts:?} {order:?}");
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// All numbers of nodes and tasks up to 300, with slots that are even, uneven and periodic.
@@ -213,6 +292,28 @@ fn naive(room: &[u32], order: Order, tasks: u32) -> Vec<u32> {
     places
 }
 
+/// The same tasks, those of each program counted node after node or in turn.
+fn reranked(placed: &[u32], starts: &[u32], ranking: Order) -> Vec<u32> {
+    let ends = starts.iter().map(|start| *start as usize).chain([placed.len()]);
+    let mut ranked = Vec::new();
+    for end in ends {
+        let mut program = placed[ranked.len()..end].to_vec();
+        program.sort_unstable();
+        let mut before = BTreeMap::new();
+        let mut turns: Vec<(u32, u32)> = program
+            .into_iter()
+            .map(|node| {
+                let turn = before.entry(node).or_insert(0);
+                *turn += 1;
+                (if ranking == Order::Nodes { *turn } else { 0 }, node)
+            })
+            .collect();
+        turns.sort_unstable();
+        ranked.extend(turns.into_iter().map(|(_, node)| node));
+    }
+    ranked
+}
+
 /// The nodes of all ranks as a client reads them (`reference/pmi1.md` §8).
 fn expanded(mapping: &str) -> Vec<u32> {
     let blocks = mapping.strip_prefix("(vector,(").and_then(|rest| rest.strip_suffix("))"));
@@ -228,6 +329,21 @@ fn expanded(mapping: &str) -> Vec<u32> {
 
 fn nodes_of(map: &TaskMap) -> Vec<u32> {
     (0..map.len()).map(|rank| map.node_of(Rank(rank)).expect("a task").0).collect()
+}
+
+/// The nodes of all ranks of programs that begin at these.
+fn ranked(
+    hosts: &str,
+    tasks: u32,
+    starts: &[u32],
+    order: Order,
+    ranking: Option<Order>,
+) -> Vec<u32> {
+    let hosts: HostList = hosts.parse().expect("the list is right");
+    let programs_from = starts.iter().copied().map(Rank).collect();
+    let request =
+        Request { tasks: Some(tasks), programs_from, order, ranking, ..Request::default() };
+    nodes_of(&Placement::of(hosts.nodes(), &request).expect("there is room").map)
 }
 
 fn run(first_node: u32, node_count: u32, tasks_per_node: u32) -> TaskRun {
