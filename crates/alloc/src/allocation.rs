@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use model::hostfile::{self, HostFile, HostFileError};
 use model::rankfile::{self, RankFile, RankFileError};
-use model::{HostList, HostListError, Node, Placement, PlacementError, Request, fold_names};
+use model::{
+    HostList, HostListError, Node, Placement, PlacementError, RankMap, RankMapMisfit, Request,
+    fold_names,
+};
 
 use crate::text_file::{TextError, read_text};
 use crate::this_host;
@@ -154,23 +157,35 @@ impl Allocation {
 
     /// Places the tasks.
     ///
-    /// The cores of this host are a default for how many tasks to run, not a limit that anybody
-    /// set: a larger `-n` gets what it asks for.
-    ///
     /// # Errors
     /// See [`PlacementError`].
     pub fn place(&self, request: &Request) -> Result<Placement, PlacementError> {
-        match (&self.source, request.tasks) {
-            (Source::ThisHost, Some(_)) => {
-                let unbounded = |node: &Node| Node { slots: None, ..node.clone() };
-                let nodes: Vec<_> = self.nodes.iter().map(unbounded).collect();
-                Placement::of(&nodes, request)
-            }
-            (Source::ThisHost, None)
-            | (Source::Hosts | Source::HostFile(_) | Source::RankFile, _) => {
-                Placement::of(&self.nodes, request)
-            }
+        match request.tasks {
+            Some(_) => Placement::of(&self.limited(), request),
+            None => Placement::of(&self.nodes, request),
         }
+    }
+
+    /// Places each rank where the map says.
+    ///
+    /// # Errors
+    /// See [`RankMapMisfit`].
+    pub fn place_ranks(
+        &self,
+        map: &RankMap,
+        oversubscribe: bool,
+    ) -> Result<Placement, RankMapMisfit> {
+        map.place(&self.limited(), oversubscribe)
+    }
+
+    /// The nodes with the limits that somebody set. The cores of this host say how many tasks to run
+    /// where nothing else does: who says how many gets what is asked for.
+    fn limited(&self) -> Vec<Node> {
+        let slots = |node: &Node| match self.source {
+            Source::ThisHost => None,
+            Source::Hosts | Source::HostFile(_) | Source::RankFile => node.slots,
+        };
+        self.nodes.iter().map(|node| Node { slots: slots(node), ..node.clone() }).collect()
     }
 }
 

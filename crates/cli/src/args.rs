@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use model::{HOSTS_MAX, Order, PmiOffer, Rank, Route, RouteError, Tree};
+use model::{HOSTS_MAX, Order, PmiOffer, Rank, RankMap, Route, RouteError, Tree};
 use wire::Stdin;
 
 use crate::signal_list::{self, SignalList};
@@ -179,7 +179,8 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) configfile: Option<PathBuf>,
 
-    /// Hosts, with slots after a colon: `a,b:2,n[01-16]`, and user and port: `me@n1/2222:4`
+    /// Hosts, with slots after a colon: `a,b:2,n[01-16]`, and user and port: `me@n1/2222:4`;
+    /// given to each of several programs: its own
     #[arg(long, short = 'H', value_name = "LIST", help_heading = "Hosts")]
     pub(crate) hosts: Option<String>,
 
@@ -192,16 +193,24 @@ pub(crate) struct RunArgs {
     pub(crate) exclude: Option<String>,
 
     /// File that says where each rank goes, one a line: `rank 0=host slot=1`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["ppn", "map_by", "on_missing", "spares"], help_heading = "Hosts")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ppn", "map_by", "rank_by", "on_missing", "spares"], help_heading = "Hosts")]
     pub(crate) rankfile: Option<PathBuf>,
+
+    /// The host of each rank, by its number in the list: `0,1,1,0`, or Hydra's `(vector,(0,2,1))`
+    #[arg(long, value_name = "MAP", conflicts_with_all = ["rankfile", "ppn", "map_by", "rank_by", "on_missing", "spares"], help_heading = "Hosts")]
+    pub(crate) rankmap: Option<RankMap>,
 
     /// Tasks on each host, whatever its slots
     #[arg(long, value_name = "N", help_heading = "Hosts")]
     pub(crate) ppn: Option<u32>,
 
-    /// Where the next rank goes: to the same host until that is full, or to the next one
+    /// Where the next task goes: to the same host until that is full, or to the next one
     #[arg(long, value_name = "WHAT", value_enum, default_value = "slot", help_heading = "Hosts")]
-    pub(crate) map_by: MapBy,
+    pub(crate) map_by: By,
+
+    /// Which of a program's placed tasks gets the next rank [default: the one placed next]
+    #[arg(long, value_name = "WHAT", value_enum, help_heading = "Hosts")]
+    pub(crate) rank_by: Option<By>,
 
     /// Fill hosts that are full again, up to their max_slots
     #[arg(long, help_heading = "Hosts")]
@@ -377,6 +386,10 @@ pub(crate) struct AppArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) wdir: Option<PathBuf>,
 
+    /// Its hosts, where each program has its own.
+    #[arg(skip)]
+    pub(crate) hosts: Option<String>,
+
     /// The program and its arguments
     #[arg(
         required_unless_present = "configfile",
@@ -388,20 +401,20 @@ pub(crate) struct AppArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Where the next rank goes.
+/// In which order hosts get tasks, or tasks get ranks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum MapBy {
+pub(crate) enum By {
     /// Consecutive ranks share a host
     Slot,
     /// Consecutive ranks are on different hosts
     Node,
 }
 
-impl MapBy {
+impl By {
     pub(crate) fn order(self) -> Order {
         match self {
-            MapBy::Slot => Order::Slots,
-            MapBy::Node => Order::Nodes,
+            By::Slot => Order::Slots,
+            By::Node => Order::Nodes,
         }
     }
 }

@@ -14,6 +14,8 @@ const WITH_VALUE: &[&str] = &[
     "--ppn",
     "--configfile",
     "--map-by",
+    "--rank-by",
+    "--rankmap",
     "--hosts",
     "--exclude",
     "--rankfile",

@@ -34,10 +34,11 @@ use sim::{Calibration, Distribution, Launch};
 use crate::args::{CalibrateArgs, Cli, Command, RunArgs};
 use crate::bandwidth::{Counter, FLOOD_BYTES};
 use crate::exit_code;
+use crate::layout::Layout;
 use crate::message_cost::MessageCost;
 use crate::output_file::OutputFile;
 use crate::screen::{Screen, ScreenOptions};
-use crate::setup::{Layout, head_config};
+use crate::setup::head_config;
 use crate::spawn_cost::SpawnCost;
 use crate::streams::{print, say};
 

@@ -4,7 +4,8 @@
 //! Each part is read by itself. What is said of the job in any of them holds for all, as Hydra has
 //! it: so these options come together in one command line, which is then read as if it had been
 //! written so, and options that exclude each other do so wherever they stand. What is said of a
-//! program holds for no other.
+//! program holds for no other. `--hosts` may be either: said once it is the job's, and said of each
+//! program it is each one's own.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -31,6 +32,10 @@ pub(crate) enum LineError {
     NoProgram(Place),
     #[error("{0}: `{1}` is said of the whole job, and was said otherwise in {2}")]
     Contradiction(Place, String, Place),
+    #[error(
+        "{0}: no `--hosts`, and {1} has its own: give it once, for the whole job, or to each program"
+    )]
+    NoHosts(Place, Place),
     #[error("use config file `{0}`")]
     ConfigFile(String, #[source] TextError),
     #[error("config file `{0}` names no program")]
@@ -131,6 +136,10 @@ fn read_parts(parts: &[Part]) -> Result<Cli, LineError> {
             if !is_given(&matches, arg) || arg.get_id() == "configfile" && part.is_options() {
                 continue;
             }
+            let may_be_own = arg.get_id() == "hosts" && !part.is_options();
+            if may_be_own && !job.contains_key("--hosts") {
+                continue;
+            }
             if arg.get_id() == "configfile" {
                 return Err(LineError::Nested(part.place.clone()));
             }
@@ -145,18 +154,39 @@ fn read_parts(parts: &[Part]) -> Result<Cli, LineError> {
             }
         }
         if !part.is_options() {
-            apps.push(AppArgs::from_arg_matches(&matches).map_err(LineError::Clap)?);
+            let mut app = AppArgs::from_arg_matches(&matches).map_err(LineError::Clap)?;
+            if !job.contains_key("--hosts") {
+                app.hosts = matches.get_one("hosts").cloned();
+            }
+            apps.push((part.place.clone(), app));
         }
     }
+    let hosts = hosts_of_job(&mut apps)?;
     let options = job.into_values().flat_map(|(_, words)| words);
     let words: Vec<OsString> = options.chain(["--".into(), "program".into()]).collect();
     let mut cli = read_run(&words)?;
     if let Command::Run(args) = &mut cli.command {
-        let mut apps = apps.into_iter();
+        args.hosts = args.hosts.take().or(hosts);
+        let mut apps = apps.into_iter().map(|(_, app)| app);
         args.app = apps.next().unwrap_or_else(|| args.app.clone());
         args.more_apps = apps.collect();
     }
     Ok(cli)
+}
+
+/// The hosts that only one program says: they are the job's. Else each says its own, or none does.
+fn hosts_of_job(apps: &mut [(Place, AppArgs)]) -> Result<Option<String>, LineError> {
+    let said = apps.iter().filter(|(_, app)| app.hosts.is_some()).count();
+    if said == 1 {
+        return Ok(apps.iter_mut().find_map(|(_, app)| app.hosts.take()));
+    }
+    let place = |has_own| apps.iter().find(|(_, app)| app.hosts.is_some() == has_own);
+    match (place(false), place(true)) {
+        (Some((without, _)), Some((with, _))) => {
+            Err(LineError::NoHosts(without.clone(), with.clone()))
+        }
+        (_, _) => Ok(None),
+    }
 }
 
 fn read_run(words: &[OsString]) -> Result<Cli, LineError> {
@@ -268,6 +298,24 @@ mod tests {
         assert!(run("--hosts h --label a : --hosts h --label b").label);
         let errors = ["--hosts h a : b : --hosts i c", "--shell x{host} a : --launcher ssh b"];
         insta::assert_snapshot!(errors.map(error).join("\n"));
+    }
+
+    #[test]
+    fn hosts_that_are_said_once_are_the_jobs_and_else_each_programs_own() {
+        let hosts = |args: &RunArgs| {
+            let own: Vec<_> = args.apps().map(|app| app.hosts.clone()).collect();
+            (args.hosts.clone(), own)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        for line in ["--hosts h a : b", "a : --hosts h b"] {
+            assert_eq!(hosts(&run(line)), (some("h"), vec![None, None]));
+        }
+        let own = (None, vec![some("h"), some("i:2")]);
+        assert_eq!(hosts(&run("--hosts h a : -H i:2 b")), own);
+        assert_eq!(hosts(&run_file("", "--hosts h a\n-H i:2 b").unwrap()), own);
+        let same = run_file("--hosts h", "--hosts h a\nb").unwrap();
+        assert_eq!(hosts(&same), (some("h"), vec![None, None]));
+        assert_eq!(hosts(&run("--hosts h a")), (some("h"), vec![None]));
     }
 
     #[test]

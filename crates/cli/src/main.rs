@@ -26,6 +26,7 @@ mod simulate;
 mod spawn_cost;
 
 mod label;
+mod layout;
 mod run;
 mod screen;
 

@@ -10,11 +10,12 @@ use observe::{RecordedJob, draw_tree, job_record, stats_table};
 
 use crate::args::RunArgs;
 use crate::exit_code;
+use crate::layout::Layout;
 use crate::output_file::{OutputError, OutputFile, TimelineFile};
 use crate::output_spec::is_record_printed;
 use crate::report;
 use crate::screen::{Screen, ScreenOptions};
-use crate::setup::{Layout, SetupError, head_config, output_files};
+use crate::setup::{SetupError, head_config, output_files};
 use crate::streams::{print, say};
 
 /// Runs a job from its command line to its exit status.
@@ -136,10 +137,10 @@ fn time_of_day() -> Duration {
 fn show_map(args: &RunArgs, layout: &Layout) -> u8 {
     let mut text = String::new();
     if !args.more_apps.is_empty() {
-        let first_ranks = Layout::first_ranks(args);
+        let first_ranks = &layout.first_ranks;
         let ends = first_ranks.iter().skip(1).map(|rank| rank.0);
         let ends = ends.chain([layout.placement.map.len()]);
-        for ((app, first), (number, end)) in args.apps().zip(&first_ranks).zip((0..).zip(ends)) {
+        for ((app, first), (number, end)) in args.apps().zip(first_ranks).zip((0..).zip(ends)) {
             let ranks = IdSet::range(first.0, end - 1);
             let command = app.command.join(OsStr::new(" "));
             let (tasks, command) = (ranks.len(), command.to_string_lossy());
@@ -157,20 +158,31 @@ fn show_map(args: &RunArgs, layout: &Layout) -> u8 {
 }
 
 fn refuse(error: &SetupError) -> u8 {
-    let hint = match error {
+    say(&format!("error: {}\n", error_chain(error)));
+    if let Some(hint) = hint(error) {
+        say(&format!("hint: {hint}\n"));
+    }
+    exit_code::USAGE
+}
+
+/// What the user can do about it.
+fn hint(error: &SetupError) -> Option<&'static str> {
+    match error {
+        SetupError::InApp(_, error) => hint(error),
         SetupError::Placement(error) => error.hint(),
         SetupError::TooManySpares { .. } => Some("give more hosts, or fewer spares"),
         SetupError::MinWithoutContinue => Some(
             "without it the job needs all of its nodes; `--spares` brings up more than it needs",
         ),
         SetupError::TooManyHere { .. } => Some("give fewer hosts, or reach them with ssh"),
+        SetupError::OwnHosts(_) => Some("give `--hosts` once, for the whole job"),
         SetupError::NoStreams => Some("drop `--link`, or start agents with ssh or `--shell`"),
         SetupError::Alloc(_)
         | SetupError::MinTooLarge { .. }
         | SetupError::NotMovable(_)
         | SetupError::NoSuchTask { .. }
         | SetupError::PortOfNone
-        | SetupError::NoTasks { .. }
+        | SetupError::RankMap(_)
         | SetupError::OtherRanks { .. }
         | SetupError::Host(_)
         | SetupError::Env(_)
@@ -183,10 +195,5 @@ fn refuse(error: &SetupError) -> u8 {
         | SetupError::OutputOption(_)
         | SetupError::Files(_)
         | SetupError::Random(_) => None,
-    };
-    say(&format!("error: {}\n", error_chain(error)));
-    if let Some(hint) = hint {
-        say(&format!("hint: {hint}\n"));
     }
-    exit_code::USAGE
 }

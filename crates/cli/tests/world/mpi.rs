@@ -88,6 +88,31 @@ fn ranks_that_are_dealt_to_the_hosts_in_turn_know_who_shares_one() {
     }
 }
 
+/// Whatever the ranks are on: in turn, one by one, or two programs on hosts of their own.
+#[test]
+fn ranks_know_who_shares_their_host_whoever_said_where_they_go() {
+    let world = World::up(3);
+    let neighbours = program("neighbours", 5);
+    let neighbours = neighbours.to_str().unwrap();
+    let own = format!("--hosts n0,n2 -n 2 {neighbours} : --hosts n1:2,n0 {neighbours}");
+    let ranks = |line: &str, expected: [(&str, &str); 3]| {
+        let ended = world.end(world.convoke("neighbours").words(line)).with_status(0);
+        let all = expected.map(|(host, ranks)| format!(" on {host}: {ranks}"));
+        let said = ended.text();
+        let shared = |line: &str| all.iter().any(|shared| line.ends_with(shared));
+        assert!(said.lines().all(shared), "{line}: {said}");
+        for (host, ranks) in expected {
+            let count = said.lines().filter(|it| it.ends_with(&format!(" on {host}: {ranks}")));
+            assert_eq!(count.count(), ranks.split(' ').count(), "{line}: {said}");
+        }
+    };
+    let in_turn = format!("--hosts n0:3,n1:1,n2:2 --rank-by node {neighbours}");
+    ranks(&in_turn, [("n0", "0 3 5"), ("n1", "1"), ("n2", "2 4")]);
+    let mapped = format!("--hosts n[0-2] --rankmap 2,0,(1,2,1),0,0 {neighbours}");
+    ranks(&mapped, [("n0", "1 4 5"), ("n1", "2"), ("n2", "0 3")]);
+    ranks(&own, [("n0", "0 4"), ("n1", "2 3"), ("n2", "1")]);
+}
+
 #[test]
 fn the_longest_keys_and_values_and_groups_of_ranks_meet_over_any_number_of_hosts() {
     let world = World::up(HOSTS);
