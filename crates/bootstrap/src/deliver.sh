@@ -31,15 +31,16 @@ right() {
 discard() {
 	[ ! -e "$1" ] || rm -rf "$1"
 }
-# Makes the directory `$new` in `$dir`, and in it a program to be written, or says why not.
+# Makes the directory `$new` in `$dir`, and in it a program to be written, or says why not. Empty,
+# the program is one that does nothing, wherever programs may be executed; -x would not tell in all
+# shells. Modes are said since a directory may have a default access list, which is asked no mask.
 place() {
-	[ ! -e "$dir" ] && mkdir "$dir" "$new" 2>/dev/null || {
-		[ -d "$dir" ] || mkdir -p "$dir" || return
+	[ ! -e "$dir" ] && mkdir -m 700 "$dir" "$new" 2>/dev/null || {
+		[ -d "$dir" ] || mkdir -p -m 700 "$dir" || return
 		private "$dir" || { echo "$dir is not a directory of this user" && return 1; }
-		[ -d "$new" ] || mkdir "$new" || return
+		[ -d "$new" ] || mkdir -m 700 "$new" || return
 	}
-	true >"$new/convoke" && chmod 700 "$new/convoke" || return
-	[ -x "$new/convoke" ] || { echo "programs in $dir cannot be executed" && return 1; }
+	true >"$new/convoke" && chmod 700 "$new/convoke" && "$new/convoke" </dev/null
 }
 { IFS=- read -r id rest </proc/sys/kernel/random/uuid; } 2>/dev/null || id=$$
 home=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
