@@ -15,6 +15,9 @@ use crate::{duration, manual};
 /// Starts that one agent has in flight, unless the user says otherwise.
 pub(crate) const WINDOW: u32 = 64;
 
+/// The most redundant links that an agent opens: each costs two processes a handshake and a descriptor.
+const REDUNDANCY_MAX: i64 = 8;
+
 /// The most nodes of a session: as many as `--hosts` takes.
 const NODES_MAX: i64 = HOSTS_MAX.cast_signed();
 
@@ -109,6 +112,10 @@ pub(crate) struct SimArgs {
     /// Which way a job's messages go, as for `convoke run`
     #[arg(long, value_name = "ROUTE", default_value = "same")]
     pub(crate) route: RouteName,
+
+    /// Redundant links that each agent opens beside those of the route, once the job is launched
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=REDUNDANCY_MAX))]
+    pub(crate) redundancy: u8,
 
     /// Starts that one agent has in flight
     #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..))]
@@ -321,6 +328,10 @@ pub(crate) struct RunArgs {
     /// Which way a job's messages go: same (as the agents came up), kary:K, binomial or direct
     #[arg(long, value_name = "ROUTE", default_value = "same", help_heading = "Agents")]
     pub(crate) route: RouteName,
+
+    /// Redundant links that each agent opens beside those of the route, once the job is launched
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=REDUNDANCY_MAX), help_heading = "Agents")]
+    pub(crate) redundancy: u8,
 
     /// Starts that one agent has in flight
     #[arg(long, value_name = "N", default_value_t = WINDOW, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Agents")]

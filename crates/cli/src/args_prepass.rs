@@ -24,6 +24,7 @@ const WITH_VALUE: &[&str] = &[
     "--wdir",
     "--tree",
     "--route",
+    "--redundancy",
     "--launcher",
     "--shell",
     "--ssh-arg",

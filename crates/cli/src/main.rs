@@ -12,6 +12,7 @@ mod manual;
 mod signal_list;
 
 mod environment;
+mod redundancy;
 mod setup;
 
 mod bandwidth;

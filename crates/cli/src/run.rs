@@ -13,6 +13,7 @@ use crate::exit_code;
 use crate::layout::Layout;
 use crate::output_file::{OutputError, OutputFile, TimelineFile};
 use crate::output_spec::is_record_printed;
+use crate::redundancy::RedundancyError;
 use crate::report;
 use crate::screen::{Screen, ScreenOptions};
 use crate::setup::{SetupError, head_config, output_files};
@@ -177,6 +178,7 @@ fn hint(error: &SetupError) -> Option<&'static str> {
         SetupError::TooManyHere { .. } => Some("give fewer hosts, or reach them with ssh"),
         SetupError::OwnHosts(_) => Some("give `--hosts` once, for the whole job"),
         SetupError::NoStreams => Some("drop `--link`, or start agents with ssh or `--shell`"),
+        SetupError::Redundancy(_) => Some(RedundancyError::HINT),
         SetupError::Alloc(_)
         | SetupError::MinTooLarge { .. }
         | SetupError::NotMovable(_)

@@ -21,6 +21,7 @@ use crate::layout::Layout;
 use crate::memory::{self, Shortage};
 use crate::output_file::OutputError;
 use crate::output_spec::{OutputOptionError, output_spec};
+use crate::redundancy::{RedundancyError, check_redundancy};
 
 /// How long a start may be silent: a login with its scripts and a name service that times out once
 /// takes less.
@@ -84,6 +85,8 @@ pub(crate) enum SetupError {
          with one command"
     )]
     NoStreams,
+    #[error(transparent)]
+    Redundancy(RedundancyError),
     #[error("use `--shell`")]
     Shell(#[source] PlanError),
     #[error(transparent)]
@@ -142,6 +145,7 @@ fn session(args: &RunArgs, names: &[String]) -> Result<SessionSpec, SetupError> 
     if is_bulk && link == LinkChoice::Shell {
         return Err(SetupError::NoStreams);
     }
+    check_redundancy(args.route.0, args.redundancy).map_err(SetupError::Redundancy)?;
     Ok(SessionSpec {
         bootstrap: plan.encode(),
         bulk_max: if is_bulk { u32::try_from(n).unwrap_or(u32::MAX) } else { 1 },
@@ -153,6 +157,7 @@ fn session(args: &RunArgs, names: &[String]) -> Result<SessionSpec, SetupError> 
         link_timeout_ms: LINK_TIMEOUT_MS,
         marks: args.timeline.is_some(),
         route: args.route.0,
+        redundancy: args.redundancy,
         pushes_contacts: n <= engine::CONTACTS_PUSHED_MAX,
     })
 }

@@ -14,6 +14,7 @@ use crate::args::SimArgs;
 use crate::exit_code;
 use crate::memory::{self, Shortage};
 use crate::output_file::{OutputError, TimelineFile};
+use crate::redundancy::{RedundancyError, check_redundancy};
 use crate::report::{self, Program};
 use crate::streams::{print, say};
 
@@ -38,6 +39,8 @@ pub(crate) enum SimError {
     Memory { nodes: u32, tasks_per_node: u32, shortage: Shortage },
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
+    #[error(transparent)]
+    Redundancy(#[from] RedundancyError),
     #[error(transparent)]
     Output(#[from] OutputError),
 }
@@ -64,6 +67,7 @@ pub(crate) fn refuse(error: &SimError) -> u8 {
         }
         SimError::NoneComesUp(_) => Some("look at the times in the calibration"),
         SimError::Calibration(error) => Some(error.hint()),
+        SimError::Redundancy(_) => Some(RedundancyError::HINT),
         SimError::Output(_) => None,
     };
     if let Some(hint) = hint {
@@ -95,13 +99,14 @@ pub(crate) fn joined(report: &Report) -> Option<Duration> {
 fn try_sim(args: &SimArgs) -> Result<u8, SimError> {
     check_tasks(args.nodes, args.tasks_per_node)?;
     check_memory(args.nodes, args.tasks_per_node, memory::free())?;
+    check_redundancy(args.route.0, args.redundancy)?;
     let calibration = calibration(args.calibration.as_deref())?;
     let timeline = TimelineFile::create(args.timeline.as_deref())?;
     let session = session(args.nodes, &args.tree, args.tasks_per_node, &calibration);
     let session = session.seed(args.seed).spec(|spec| {
         (spec.window, spec.batch) = (args.window, args.batch);
         spec.marks = timeline.is_some();
-        spec.route = args.route.0;
+        (spec.route, spec.redundancy) = (args.route.0, args.redundancy);
         spec.pushes_contacts = u64::from(args.nodes) <= engine::CONTACTS_PUSHED_MAX;
     });
     let report = match session.try_run() {

@@ -28,6 +28,15 @@ mod command_lines {
     }
 
     #[test]
+    fn redundant_links_without_a_route_are_refused_and_so_are_too_many() {
+        let run = Convoke::new("redundancy").words("--hosts a,b --redundancy 1 true");
+        assert_snapshot!(run.run().with_status(2).words());
+        let run = Convoke::new("redundancies");
+        let run = run.words("--hosts a,b --route binomial --redundancy 9 true");
+        assert_snapshot!(run.run().with_status(2).words());
+    }
+
+    #[test]
     fn a_malformed_host_file_is_refused_by_its_line() {
         let run = Convoke::new("hostfile");
         let file = run.dir().join("hosts");

@@ -44,6 +44,11 @@ impl Contacts {
         self.listens
     }
 
+    /// Remembers where agents listen.
+    pub(crate) fn keep(&mut self, contacts: impl Iterator<Item = (AgentId, Contact)>) {
+        self.known.extend(contacts);
+    }
+
     /// All that is known, for everybody.
     pub(crate) fn take_known(&mut self) -> Vec<(AgentId, Contact)> {
         core::mem::take(&mut self.known).into_iter().collect()

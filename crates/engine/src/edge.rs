@@ -2,19 +2,15 @@
 //!
 //! An edge goes over the link of spawn parent and child where they are neighbours in both trees, else
 //! over a link of its own, which the child opens. Where that cannot be had, or breaks while both
-//! ends live, it goes along the spawn tree ([`Message::Forward`]), which is always there: whoever is cut
-//! off from that is lost, and so is no neighbour. To change the way, each end tells the other how
-//! much it has received, and what is missing is sent again.
+//! ends live, it goes around it (`detour.rs`).
 
-use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
-use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use model::AgentId;
 use proto::{Backlog, Event, Grants};
-use wire::{Class, Forward, Message, Received};
+use wire::{Class, Message};
 
 use crate::child::Child;
 use crate::engine::Engine;
@@ -24,7 +20,7 @@ use crate::{Effect, LinkId};
 #[derive(Debug)]
 pub(crate) struct Edge {
     pub(crate) way: Way,
-    backlog: Backlog<Message>,
+    pub(crate) backlog: Backlog<Message>,
     /// Output that the child at its other end may send.
     pub(crate) grants: Grants,
 }
@@ -32,27 +28,41 @@ pub(crate) struct Edge {
 /// The way that an edge goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Way {
-    /// It is being sought.
+    /// It is the child's to find.
     Unsettled,
     /// Over the link between spawn parent and spawn child, which breaks only when one of them is lost.
     Spawn,
     /// Over its own link.
     Own(LinkId),
-    /// Along the spawn tree, once the other end has said so too.
-    Turning,
-    /// Along the spawn tree.
-    Tree,
+    /// Around that, once the parent has heard so.
+    Turning(Detour),
+    /// Around that.
+    Around(Detour),
 }
+
+/// A way around an edge's own link: by the redundant link between the edge's child and this member, or,
+/// with none, along the spawn tree.
+pub(crate) type Detour = Option<AgentId>;
 
 impl Edge {
     pub(crate) fn new(way: Way) -> Edge {
         Edge { way, backlog: Backlog::default(), grants: Grants::new(0) }
     }
 
+    /// Keeps a message that is sent, or will be, unless its way can't break while both ends live.
+    fn keep(&mut self, message: &Message) {
+        match self.way {
+            Way::Spawn | Way::Around(None) => {}
+            Way::Unsettled | Way::Own(_) | Way::Turning(_) | Way::Around(Some(_)) => {
+                self.backlog.keep(Class::of(message) as usize, message.clone());
+            }
+        }
+    }
+
     pub(crate) fn is_settled(&self) -> bool {
         match self.way {
-            Way::Spawn | Way::Own(_) | Way::Tree => true,
-            Way::Unsettled | Way::Turning => false,
+            Way::Spawn | Way::Own(_) | Way::Around(_) => true,
+            Way::Unsettled | Way::Turning(_) => false,
         }
     }
 }
@@ -64,6 +74,8 @@ pub(crate) enum Traffic {
     Down,
     /// A routing child.
     Up,
+    /// Either of them: it is on its way from one member to another.
+    Either,
     /// A neighbour of the spawn tree, or it is about the edge itself.
     Session,
 }
@@ -90,6 +102,7 @@ pub(crate) fn traffic(message: &Message) -> Traffic {
         | Message::InputClosed(_)
         | Message::Records(..)
         | Message::Done { .. } => Traffic::Up,
+        Message::Forward(forward) if forward.via.is_some() => Traffic::Either,
         Message::Hello(_)
         | Message::Welcome(_)
         | Message::Job(_)
@@ -200,29 +213,29 @@ impl Engine {
     /// here any more. For the rest it does not wait, and who is told of in the loss may miss it.
     fn up_as_orphan(&mut self, message: Message) {
         if matches!(message, Message::Done { .. } | Message::JobFault(..) | Message::Records(..)) {
-            self.forward(AgentId::HEAD, &message);
+            self.forward(AgentId::HEAD, None, &message);
         }
     }
 
     /// Sends a message to neighbours of the routing tree.
     pub(crate) fn send_to(&mut self, peers: impl IntoIterator<Item = AgentId>, message: Message) {
-        let mut links = Vec::new();
+        let (mut links, mut around) = (Vec::new(), Vec::new());
         for peer in peers {
             let Some(edge) = self.edge_mut(peer) else { continue };
+            edge.keep(&message);
             match edge.way {
+                Way::Unsettled | Way::Turning(_) => {}
                 Way::Spawn => links.extend(self.spawn_link(peer)),
-                Way::Own(link) => {
-                    edge.backlog.keep(Class::of(&message) as usize, message.clone());
-                    links.push(link);
-                }
-                Way::Unsettled | Way::Turning => {
-                    edge.backlog.keep(Class::of(&message) as usize, message.clone());
-                }
-                Way::Tree => self.forward(peer, &message),
+                Way::Own(link) => links.push(link),
+                Way::Around(via) => around.push((peer, via)),
             }
         }
+        // What goes around some links may cross others, and is kept behind what has gone there.
         if !links.is_empty() {
-            self.send(links, message);
+            self.send(links, message.clone());
+        }
+        for (peer, via) in around {
+            self.forward(peer, via, &message);
         }
     }
 
@@ -242,11 +255,7 @@ impl Engine {
         peer: AgentId,
         message: Message,
     ) -> Option<Message> {
-        let Some(edge) = self.edge_mut(peer) else {
-            // What one that is gone has sent before counts no more.
-            let is_late = self.place.is_some() && traffic(&message) != Traffic::Session;
-            return (!is_late).then_some(message);
-        };
+        let Some(edge) = self.edge_mut(peer) else { return self.on_no_edge(message) };
         if let Message::Received(received) = message {
             edge.backlog.on_told(received);
             return None;
@@ -264,8 +273,29 @@ impl Engine {
         None
     }
 
-    fn on_job_message(&mut self, peer: AgentId, message: Message) {
-        let Some(place) = &self.place else { return };
+    /// Handles what came from one with whom there is no edge: a redundant link carries what goes around
+    /// another. What one that is gone has sent before counts no more.
+    fn on_no_edge(&mut self, message: Message) -> Option<Message> {
+        if self.place.is_none() || traffic(&message) == Traffic::Session {
+            return Some(message);
+        }
+        if let Message::Forward(forward) = message
+            && let Some((from, message)) = self.take_or_relay(forward)
+        {
+            self.on_job_message(from, message);
+        }
+        None
+    }
+
+    pub(crate) fn on_job_message(&mut self, mut peer: AgentId, mut message: Message) {
+        // What has come around one link may be what goes around another.
+        while let Message::Forward(forward) = message {
+            let Some(taken) = self.take_or_relay(forward) else { return };
+            (peer, message) = taken;
+        }
+        let Some(place) = self.place.as_ref().filter(|place| place.has_neighbour(peer)) else {
+            return;
+        };
         let expected = if place.parent_id == peer { Traffic::Down } else { Traffic::Up };
         if traffic(&message) != expected {
             self.edge_misbehaved(peer, "it sent the wrong way along the routing tree");
@@ -288,141 +318,9 @@ impl Engine {
         }
     }
 
-    /// Handles that a link is down: the edge that went over it, if there is one, takes another way.
-    pub(crate) fn on_edge_link_down(&mut self, link: LinkId, peer: AgentId) {
-        if let Some(routing) = &mut self.routing
-            && routing.early.get(&peer) == Some(&link)
-        {
-            routing.early.remove(&peer);
-        }
-        if self.edge_mut(peer).is_some_and(|edge| edge.way == Way::Own(link)) {
-            self.on_edge_broken(peer);
-        }
-    }
-
-    fn on_edge_broken(&mut self, peer: AgentId) {
-        let is_needed = self.ending.is_none() && self.is_edge_needed(peer);
-        self.turn(peer, is_needed);
-    }
-
-    /// Leaves the way that an edge has had, and tells its other end if that is to do so too.
-    fn turn(&mut self, peer: AgentId, tells: bool) {
-        let Some(edge) = self.edge_mut(peer) else { return };
-        edge.way = Way::Turning;
-        if tells {
-            let received = edge.backlog.received();
-            self.forward(peer, &Message::Attach(received));
-        }
-    }
-
-    /// Whether something may still be said on an edge.
-    fn is_edge_needed(&self, peer: AgentId) -> bool {
-        let is_parent = self.place.as_ref().is_some_and(|place| place.parent_id == peer);
-        self.job
-            .as_ref()
-            .is_some_and(|job| if is_parent { !job.has_reported() } else { job.has_child(peer) })
-    }
-
-    /// Takes the spawn tree where no link of its own can be had.
-    pub(crate) fn take_tree(&mut self, peer: AgentId) {
-        if self.edge_mut(peer).is_some_and(|edge| edge.way == Way::Unsettled) {
-            self.turn(peer, true);
-        }
-    }
-
-    /// Handles that a neighbour takes the spawn tree from here on.
-    pub(crate) fn on_tree_taken(&mut self, peer: AgentId, received: Received) {
-        if self.place.is_none() {
-            if let Some(routing) = &mut self.routing {
-                routing.early_by_tree.insert(peer);
-            }
-            return;
-        }
-        let Some(edge) = self.edge_mut(peer) else { return };
-        let (way, own) = (edge.way, edge.backlog.received());
-        match way {
-            Way::Spawn | Way::Tree => return,
-            Way::Own(_) | Way::Unsettled | Way::Turning => edge.way = Way::Tree,
-        }
-        edge.backlog.on_told(received);
-        let missing: Vec<Message> = edge.backlog.take().collect();
-        if let Way::Own(link) = way {
-            self.close_own(link);
-        }
-        if way != Way::Turning {
-            self.forward(peer, &Message::Attach(own));
-        }
-        for message in missing {
-            self.forward(peer, &message);
-        }
-        self.check_routed();
-    }
-
     /// Closes the link of an edge.
     pub(crate) fn close_own(&mut self, link: LinkId) {
         self.links.remove(&link);
         self.effects.push_back(Effect::Close(link));
-    }
-
-    /// Sends a message along the spawn tree. One that is too long for it is too long for any link.
-    pub(crate) fn forward(&mut self, to: AgentId, message: &Message) {
-        if let Ok(forward) = Forward::new(self.id, to, message) {
-            self.pass_on(Message::Forward(forward), to, true);
-        }
-    }
-
-    /// Handles a message on its way along the spawn tree, from above or from below. What is for one who
-    /// cannot be reached is for one who is lost.
-    pub(crate) fn on_forward(&mut self, forward: Box<Forward>, is_from_below: bool) {
-        if forward.to != self.id {
-            let to = forward.to;
-            return self.pass_on(Message::Forward(forward), to, is_from_below);
-        }
-        let from = forward.from;
-        match forward.message() {
-            Ok(Message::Attach(received)) => self.on_tree_taken(from, received),
-            Ok(message) if traffic(&message) == Traffic::Session => {
-                self.edge_misbehaved(
-                    from,
-                    "it sent along the routing tree what does not belong there",
-                );
-            }
-            Ok(message) if self.edge_mut(from).is_some() => self.on_job_message(from, message),
-            Ok(message) => self.on_orphan_message(from, message),
-            Err(error) => self.edge_misbehaved(from, &error.to_string()),
-        }
-    }
-
-    /// Head: handles what one says that has lost its routing parent.
-    fn on_orphan_message(&mut self, from: AgentId, message: Message) {
-        if let Message::Done { job: _, statuses, .. } = message {
-            self.govern(|head, orders| head.on_orphan_done(from, &statuses, orders));
-        } else if self.is_head() && matches!(message, Message::JobFault(..) | Message::Records(..))
-        {
-            self.up(message);
-        }
-    }
-
-    fn pass_on(&mut self, message: Message, to: AgentId, may_go_up: bool) {
-        match self.spawn_child_towards(to) {
-            Some(Some(link)) => self.send(vec![link], message),
-            Some(None) => {}
-            None if may_go_up && !self.is_head() => self.up(message),
-            None => {}
-        }
-    }
-
-    /// The link of the spawn child that is this agent or has it below, and `None` in it while that child
-    /// is being lost. `None` if nobody below is it.
-    pub(crate) fn spawn_child_towards(&self, agent: AgentId) -> Option<Option<LinkId>> {
-        let child = self.spawn_child(agent)?;
-        Some(child.link.filter(|_| child.is_up()))
-    }
-
-    /// The spawn child that this agent is, or is below.
-    fn spawn_child(&self, agent: AgentId) -> Option<&Child> {
-        let below = self.children.range(..=agent).next_back().map(|(_, child)| child);
-        let owner = |child: &&Child| child.agent == agent || child.below.contains(agent.0);
-        below.filter(owner).or_else(|| self.children.values().find(owner))
     }
 }

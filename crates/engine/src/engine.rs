@@ -354,10 +354,10 @@ impl Engine {
             }
             Above::Head(_) | Above::Unwelcomed { .. } | Above::Parent { .. } => {
                 if self.is_seeking(peer) {
-                    self.on_parent_found(link, peer);
+                    self.on_found(link, peer);
                 } else if self.children.contains_key(&peer) {
                     self.on_child_link_up(link, peer, over_shell);
-                } else if self.routing.is_some() && !self.is_routing_parent(peer) {
+                } else if self.routing.is_some() && peer > self.id {
                     self.links.insert(link, peer);
                 } else {
                     self.effects.push_back(Effect::Close(link));

@@ -302,6 +302,7 @@ impl Engine {
         }
         self.open_input();
         self.spawn_tasks();
+        self.seek_redundant();
     }
 
     /// Brings the job to what it is now that it is known who is there.

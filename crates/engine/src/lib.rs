@@ -30,6 +30,7 @@ mod suspension;
 mod takeover;
 
 mod contacts;
+mod detour;
 mod edge;
 mod routing;
 

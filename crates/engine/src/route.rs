@@ -70,6 +70,24 @@ impl RouteTree {
         None
     }
 
+    /// Whom a member opens redundant links to: the `count` members numbered before it, the nearest first, but
+    /// for its parent.
+    ///
+    /// So everybody opens as many and is called by `count` + 1 others at the most, while each has `kary:K`'s
+    /// K² grandchildren. Nobody before a member is below it, so the way from them to its parent leads
+    /// around the edge between the two, over edges of children numbered before it alone.
+    pub fn redundant(&self, agent: AgentId, count: u8) -> impl Iterator<Item = AgentId> {
+        let parent = self.parent(agent);
+        let before = (0..self.index(agent).unwrap_or(0)).rev();
+        let members = before.filter_map(|index| self.agent(index));
+        members.filter(move |member| Some(*member) != parent).take(count.into())
+    }
+
+    /// The neighbour of `from` on the way to `to`.
+    pub fn next_hop(&self, from: AgentId, to: AgentId) -> Option<AgentId> {
+        self.child_towards(from, to).or_else(|| self.parent(from))
+    }
+
     /// Those outside of `gone` whose parents are in it.
     pub fn orphans(&self, gone: &IdSet) -> IdSet {
         let children = gone.iter().map(|id| self.children(AgentId(id)));

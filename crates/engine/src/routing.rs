@@ -4,11 +4,13 @@
 //! ([`RouteTree`]), and connects to its parent there unless that is a neighbour in the spawn tree. Once
 //! all children of a member have come, by a link or along the spawn tree, and all below in the spawn
 //! tree say the same, it says so itself; then the head launches. So every edge has its way before
-//! anything is sent on it.
+//! anything is sent on it. Redundant links are opened behind the launch, one after the other, so that it
+//! does not wait for them.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use model::{AgentId, IdSet, Time};
@@ -23,7 +25,7 @@ use crate::route::RouteTree;
 use crate::{Effect, LinkId};
 
 /// How long a link to a routing parent may take to come up, its contact to be found included. Then the
-/// edge goes along the spawn tree.
+/// edge goes along the spawn tree. A redundant link that takes longer is done without.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// What a member of a session that routes knows before it knows its place.
@@ -50,14 +52,46 @@ pub(crate) struct Place {
     unrouted: BTreeSet<AgentId>,
     /// Whether the parent knows that all edges here and below are there.
     told: bool,
-    /// Until when the link to the parent is waited for.
-    connect_until: Option<Time>,
+    /// To whom a link is being opened, and until when that is waited for.
+    sought: Option<(AgentId, Time)>,
+    pub(crate) redundant: Redundant,
+}
+
+/// A member's redundant links.
+#[derive(Debug, Default)]
+pub(crate) struct Redundant {
+    /// How many each member opens.
+    count: u8,
+    /// Those that are there: that this member has opened, or others to it.
+    pub(crate) links: BTreeMap<AgentId, LinkId>,
+    /// To whom links are still to be opened.
+    unsought: VecDeque<AgentId>,
+    /// Around whom the edge to the parent has not gone yet.
+    pub(crate) untried: VecDeque<AgentId>,
+}
+
+impl Redundant {
+    /// Takes note that a link is down; says whether it was one of these.
+    pub(crate) fn lose(&mut self, peer: AgentId, link: LinkId) -> bool {
+        let is_own = self.links.get(&peer) == Some(&link);
+        is_own && self.links.remove(&peer).is_some()
+    }
 }
 
 impl Place {
     /// Whether the parent of this member, `own`, is gone.
     pub(crate) fn is_orphan(&self, own: AgentId) -> bool {
         self.parent.is_none() && self.parent_id != own
+    }
+
+    /// Whether there is an edge to an agent.
+    pub(crate) fn has_neighbour(&self, agent: AgentId) -> bool {
+        self.children.contains_key(&agent) || self.parent_id == agent && self.parent.is_some()
+    }
+
+    /// Whether a member opens a redundant link to another.
+    pub(crate) fn is_redundant(&self, agent: AgentId, to: AgentId) -> bool {
+        self.tree.redundant(agent, self.redundant.count).any(|member| member == to)
     }
 }
 
@@ -86,9 +120,8 @@ impl Engine {
         self.tell_children(Message::Route(Box::new(routes.clone())));
         self.end_starts();
         self.take_place(tree, parent_id);
-        let contact = routes.contacts.binary_search_by_key(&parent_id, |(agent, _)| *agent);
-        let contact = contact.ok().map(|index| routes.contacts.swap_remove(index).1);
-        self.seek_parent(contact);
+        self.keep_contacts(routes.contacts);
+        self.seek_parent();
         self.check_routed();
     }
 
@@ -104,7 +137,8 @@ impl Engine {
             tree,
             parent_id,
             told: false,
-            connect_until: None,
+            sought: None,
+            redundant: Redundant { count: self.session().redundancy, ..Redundant::default() },
         };
         if let Some(job) = &mut self.job {
             job.set_children(children);
@@ -117,21 +151,50 @@ impl Engine {
             self.on_attach(link, child);
         }
         for child in early_by_tree {
-            self.on_tree_taken(child, Default::default());
+            self.on_turned(child, None, Default::default());
         }
     }
 
-    fn seek_parent(&mut self, contact: Option<Contact>) {
-        let until = self.now + CONNECT_MAX;
-        let Some(place) = &mut self.place else { return };
-        let parent_id = place.parent_id;
-        if place.parent.as_ref().is_none_or(Edge::is_settled) {
-            return;
+    /// Remembers where those listen whom this member will call.
+    fn keep_contacts(&mut self, contacts: Vec<(AgentId, Contact)>) {
+        let (Some(place), Some(routing)) = (&self.place, &mut self.routing) else { return };
+        let redundant = place.tree.redundant(self.id, place.redundant.count);
+        let called: BTreeSet<AgentId> = redundant.chain([place.parent_id]).collect();
+        let contacts = contacts.into_iter().filter(|(agent, _)| called.contains(agent));
+        routing.contacts.keep(contacts);
+    }
+
+    fn seek_parent(&mut self) {
+        let Some(place) = &self.place else { return };
+        if place.parent.as_ref().is_some_and(|edge| !edge.is_settled()) {
+            self.seek(place.parent_id);
         }
-        place.connect_until = Some(until);
-        match contact {
-            Some(contact) => self.on_contact(parent_id, contact),
-            None => self.resolve(parent_id),
+    }
+
+    /// Begins to open the redundant links of this member. A neighbour in the spawn tree has a link already.
+    pub(crate) fn seek_redundant(&mut self) {
+        let Some(place) = &self.place else { return };
+        let members: VecDeque<AgentId> =
+            place.tree.redundant(self.id, place.redundant.count).collect();
+        let unsought =
+            members.iter().copied().filter(|it| self.spawn_link(*it).is_none()).collect();
+        if let Some(place) = &mut self.place {
+            (place.redundant.unsought, place.redundant.untried) = (unsought, members);
+        }
+        self.seek_next();
+    }
+
+    fn seek_next(&mut self) {
+        let next = self.place.as_mut().and_then(|place| place.redundant.unsought.pop_front());
+        if let Some(agent) = next {
+            self.seek(agent);
+        }
+    }
+
+    fn seek(&mut self, agent: AgentId) {
+        if let Some(place) = &mut self.place {
+            place.sought = Some((agent, self.now + CONNECT_MAX));
+            self.resolve(agent);
         }
     }
 
@@ -144,56 +207,59 @@ impl Engine {
 
     /// Whether a link to this agent is wanted.
     pub(crate) fn is_seeking(&self, agent: AgentId) -> bool {
-        let place = self.place.as_ref().filter(|place| place.parent_id == agent);
-        place.is_some_and(|place| {
-            place.connect_until.is_some()
-                && place.parent.as_ref().is_some_and(|edge| edge.way == Way::Unsettled)
-        })
+        let Some(place) = &self.place else { return false };
+        let edge = place.parent.as_ref().filter(|_| place.parent_id == agent);
+        place.sought.is_some_and(|(sought, _)| sought == agent)
+            && edge.is_none_or(|edge| edge.way == Way::Unsettled)
     }
 
-    /// Whether an agent is this one's routing parent, which calls nobody below.
+    /// Whether an agent is this one's routing parent.
     pub(crate) fn is_routing_parent(&self, agent: AgentId) -> bool {
         self.place.as_ref().is_some_and(|place| place.parent_id == agent)
     }
 
-    /// Handles that a link to the routing parent is there.
-    pub(crate) fn on_parent_found(&mut self, link: LinkId, peer: AgentId) {
+    /// Handles that a link is there which this member has sought.
+    pub(crate) fn on_found(&mut self, link: LinkId, peer: AgentId) {
         let Some(place) = &mut self.place else { return };
-        place.connect_until = None;
-        if let Some(edge) = &mut place.parent {
-            edge.way = Way::Own(link);
+        place.sought = None;
+        match place.parent.as_mut().filter(|_| place.parent_id == peer) {
+            Some(edge) => edge.way = Way::Own(link),
+            None => _ = place.redundant.links.insert(peer, link),
         }
         self.links.insert(link, peer);
         self.watch_link(link);
         self.send(vec![link], Message::Attach(Default::default()));
+        self.seek_next();
     }
 
     /// Handles that no link to an agent can be had.
     pub(crate) fn on_not_connected(&mut self, peer: AgentId) {
         if self.is_seeking(peer) {
-            self.give_up_connecting();
+            self.give_up_seeking();
         }
     }
 
-    /// When the search for the routing parent has had its time.
+    /// When the search for an agent has had its time.
     pub(crate) fn connect_due(&self) -> Option<Time> {
-        self.place.as_ref()?.connect_until
+        self.place.as_ref()?.sought.map(|(_, until)| until)
     }
 
     pub(crate) fn check_connecting(&mut self) {
         if self.connect_due().is_some_and(|at| at <= self.now) {
-            self.give_up_connecting();
+            self.give_up_seeking();
         }
     }
 
-    fn give_up_connecting(&mut self) {
+    fn give_up_seeking(&mut self) {
         let Some(place) = &mut self.place else { return };
-        place.connect_until = None;
-        let parent = place.parent_id;
-        self.take_tree(parent);
+        let is_parent = place.sought.take().is_some_and(|(agent, _)| agent == place.parent_id);
+        if is_parent && place.parent.as_ref().is_some_and(|edge| edge.way == Way::Unsettled) {
+            self.turn();
+        }
+        self.seek_next();
     }
 
-    /// Handles the first words of a routing child on a link of its own.
+    /// Handles the first words of a routing child on a link of its own, or of another on a redundant one.
     pub(crate) fn on_attach(&mut self, link: LinkId, agent: AgentId) {
         if self.place.is_none()
             && let Some(routing) = &mut self.routing
@@ -203,29 +269,25 @@ impl Engine {
             }
             return;
         }
-        let place = self.place.as_mut().and_then(|place| place.children.get_mut(&agent));
-        match place.filter(|edge| edge.way == Way::Unsettled) {
-            Some(edge) => {
-                edge.way = Way::Own(link);
-                self.watch_link(link);
-                self.check_routed();
+        let own = self.id;
+        let Some(place) = &mut self.place else { return self.close_own(link) };
+        let is_redundant = place.is_redundant(agent, own);
+        match place.children.get_mut(&agent).filter(|edge| edge.way == Way::Unsettled) {
+            Some(edge) => edge.way = Way::Own(link),
+            None if is_redundant => {
+                if let Some(before) = place.redundant.links.insert(agent, link) {
+                    self.close_own(before);
+                }
             }
-            None => self.close_own(link),
+            None => return self.close_own(link),
         }
+        self.watch_link(link);
+        self.check_routed();
     }
 
     fn watch_link(&mut self, link: LinkId) {
         let timeout_ms = self.session().link_timeout_ms;
         self.effects.push_back(Effect::SetLinkTimeout(link, Some(timeout_ms)));
-    }
-
-    /// The link of a routing parent that is the head, for as long as that may be stopped.
-    pub(crate) fn own_link_to_head(&self) -> Option<LinkId> {
-        let place = self.place.as_ref().filter(|place| place.parent_id == AgentId::HEAD)?;
-        match place.parent.as_ref()?.way {
-            Way::Own(link) => Some(link),
-            Way::Unsettled | Way::Spawn | Way::Turning | Way::Tree => None,
-        }
     }
 
     /// Handles that all edges below a spawn child are there.
@@ -266,7 +328,7 @@ impl Engine {
         let edges = children.iter().filter_map(|child| place.children.remove(child));
         let own_link = |edge: &Edge| match edge.way {
             Way::Own(link) => Some(link),
-            Way::Unsettled | Way::Spawn | Way::Turning | Way::Tree => None,
+            Way::Unsettled | Way::Spawn | Way::Turning(_) | Way::Around(_) => None,
         };
         let is_orphan = parent.is_some();
         let links: BTreeSet<LinkId> =
@@ -280,6 +342,7 @@ impl Engine {
         for child in children {
             self.on_child_done(child, Default::default());
         }
+        self.end_detours();
         self.send_output();
     }
 

@@ -30,7 +30,7 @@ impl Engine {
             }
             Above::Parent { .. } | Above::Unwelcomed { .. } => {}
         }
-        if let Some(link) = self.own_link_to_head() {
+        for (&link, _) in self.links.iter().filter(|(_, peer)| **peer == AgentId::HEAD) {
             let timeout_ms = (!on).then(|| self.session().link_timeout_ms);
             self.effects.push_back(Effect::SetLinkTimeout(link, timeout_ms));
         }

@@ -67,6 +67,39 @@ fn a_spawn_tree_of_a_routes_shape_is_the_routing_tree() {
     }
 }
 
+#[test]
+fn redundant_links_lead_around_an_edge_over_those_of_members_before_and_are_as_many_for_all() {
+    for n in (0..40).chain([100]) {
+        for shape in SHAPES {
+            for members in [IdSet::range(1, n), with_holes(n)] {
+                let tree = RouteTree::new(shape, AgentId::HEAD, members);
+                (0..4).for_each(|count| check_redundant(&tree, count));
+            }
+        }
+    }
+}
+
+fn check_redundant(tree: &RouteTree, count: u8) {
+    let mut calls = vec![0; N_MAX as usize + 1];
+    for (number, id) in (1..).zip(tree.below().iter()) {
+        let (agent, parent) = (AgentId(id), tree.parent(AgentId(id)));
+        let links: Vec<AgentId> = tree.redundant(agent, count).collect();
+        assert_eq!(links.len(), usize::from(count).min(number - 1), "{agent} in {tree:?}");
+        assert!(links.windows(2).all(|pair| pair[0] > pair[1]), "the nearest first");
+        for &via in &links {
+            calls[via.0 as usize] += 1;
+            let mut at = via;
+            while Some(at) != parent {
+                let next = parent.and_then(|parent| tree.next_hop(at, parent)).expect("a way");
+                let child = if tree.parent(at) == Some(next) { at } else { next };
+                assert!(child < agent, "{agent} via {via} crosses the edge of {child} in {tree:?}");
+                at = next;
+            }
+        }
+    }
+    assert!(calls.iter().all(|&calls| calls <= u32::from(count) + 1), "{count} in {tree:?}");
+}
+
 /// Holds everything against what the parents say.
 fn check(tree: &RouteTree) {
     let members: Vec<AgentId> = [0].into_iter().chain(tree.below().iter()).map(AgentId).collect();

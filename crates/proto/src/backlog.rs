@@ -16,14 +16,14 @@ const OWED_MESSAGES: u32 = 16;
 const OWED_BYTES: usize = 256 << 10;
 
 /// What one end has sent and not been told of, and what it has received.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Backlog<M> {
     classes: [Class<M>; 2],
     owed_messages: u32,
     owed_bytes: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Class<M> {
     kept: VecDeque<M>,
     /// How many messages were sent before those that are kept.
@@ -74,8 +74,12 @@ impl<M: Clone> Backlog<M> {
         }
     }
 
-    /// What the peer has not received, as far as it has told, control first. All of it is to be sent
-    /// over a way that does not break, so it is kept no longer.
+    /// What the peer has not received, as far as it has told, control first.
+    pub fn kept(&self) -> impl Iterator<Item = &M> {
+        self.classes.iter().flat_map(|class| &class.kept)
+    }
+
+    /// The same, which is to be sent over a way that does not break, so it is kept no longer.
     pub fn take(&mut self) -> impl Iterator<Item = M> {
         let [control, data] = &mut self.classes;
         core::mem::take(&mut control.kept).into_iter().chain(core::mem::take(&mut data.kept))
@@ -104,6 +108,7 @@ mod tests {
                     }
                 }
                 from.on_told(to.received());
+                assert!(from.kept().eq(from.clone().take().collect::<Vec<_>>().iter()));
                 got.extend(from.take());
                 for of in 0..2 {
                     let of_class = |all: &[u32]| -> Vec<u32> {

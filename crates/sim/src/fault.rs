@@ -42,11 +42,10 @@ pub enum Fault {
     /// The link between the agent and its spawn parent is gone, and only the end that this way leads
     /// to hears so.
     HalfOpen(AgentId, Way),
-    /// Nothing passes between the agent and its routing parent any more, where they have a link of their
-    /// own, until each hears of it from its kernel.
+    /// Nothing passes any more over the first of those links that the agent has opened to its routing
+    /// parent and as redundant ones, until each end hears of it from its kernel.
     CutRoute(AgentId),
-    /// The link between the agent and its routing parent is gone, where they have one of their own, and
-    /// both hear of it.
+    /// The first of those links is gone, and both ends hear of it.
     BreakRoute(AgentId),
     /// Everything between the agent and its spawn parent takes so much longer from here on.
     SlowLink(AgentId, Duration),

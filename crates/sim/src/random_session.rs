@@ -113,7 +113,8 @@ fn with_dialects(session: Session, random: &mut Random) -> Session {
     if random.once_in(3) { session.pmi2_every(random_number(random, 1, 3)) } else { session }
 }
 
-/// In one session of two, a routing tree that is not the spawn tree; some agents nobody reaches.
+/// In one session of two, a routing tree that is not the spawn tree, perhaps with redundant links; some
+/// agents nobody reaches.
 fn with_route(session: Session, random: &mut Random) -> Session {
     const ROUTES: [&str; 6] = ["kary:1", "kary:2", "kary:5", "kary:16", "binomial", "direct"];
     if random.once_in(2) {
@@ -121,6 +122,7 @@ fn with_route(session: Session, random: &mut Random) -> Session {
     }
     let session = session.route(random.pick::<&str>(&ROUTES));
     let session = if random.once_in(3) { session.contacts_on_demand() } else { session };
+    let session = session.redundancy(*random.pick(&[0, 1, 3]));
     if !random.once_in(4) {
         return session;
     }

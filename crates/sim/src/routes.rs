@@ -15,6 +15,12 @@ impl Session {
         self.spec(|spec| spec.route = route)
     }
 
+    /// Each member opens so many redundant links.
+    #[must_use]
+    pub fn redundancy(self, redundancy: u8) -> Session {
+        self.spec(|spec| spec.redundancy = redundancy)
+    }
+
     /// Agents ask where others listen, as in very large sessions.
     #[must_use]
     pub fn contacts_on_demand(self) -> Session {

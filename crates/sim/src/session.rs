@@ -148,6 +148,7 @@ impl Session {
                 link_timeout_ms: 6_500,
                 marks: false,
                 route: None,
+                redundancy: 0,
                 pushes_contacts: true,
             },
             goes_on: false,

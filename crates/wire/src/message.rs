@@ -154,14 +154,16 @@ pub enum Message {
     Resolve(AgentId),
     /// Down, when it is known who runs the job: the members of the routing tree.
     Route(Box<Routes>),
-    /// First on a link between neighbours of the routing tree, or by [`Message::Forward`]: the edge
-    /// goes this way from here on, and the sender has received so much of it.
+    /// First on a link that the routing tree needs. By [`Message::Forward`]: the edge between the two goes
+    /// this way from here on, and the sender has received so much of it.
     Attach(Received),
-    /// On such a link, now and then: so much was received, and need not be kept.
+    /// Between neighbours of the routing tree, now and then: so much was received, and need not be kept. By
+    /// [`Message::Forward`] along the spawn tree: and the sender has no link to the receiver any more.
     Received(Received),
     /// Up: the routing edges of this subtree are there.
     Routed,
-    /// Along the spawn tree: a message between neighbours of the routing tree.
+    /// Along the spawn tree, or the routing tree and a redundant link: a message between neighbours of the
+    /// routing tree.
     Forward(Box<Forward>),
     /// Down: these agents are gone, and whoever passed messages on through them has to do without.
     Gone(IdSet),
@@ -276,6 +278,8 @@ pub struct SessionSpec {
     pub marks: bool,
     /// The way of a job's messages; absent: that of all others, the spawn tree.
     pub route: Option<Route>,
+    /// How many redundant links each member opens where they take another.
+    pub redundancy: u8,
     /// Whether every agent is told where all others listen, or has to ask.
     pub pushes_contacts: bool,
 }

@@ -45,13 +45,15 @@ pub struct Routes {
 /// How many messages of a routing edge one end has received, of each [`Class`]: control, then data.
 pub type Received = [u32; 2];
 
-/// A message between neighbours of the routing tree on its way along the spawn tree.
+/// A message between neighbours of the routing tree on its way around their own link.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Forward {
     /// Whom it is for.
     pub to: AgentId,
     /// Who sent it.
     pub from: AgentId,
+    /// Whose redundant link to the lower of the two it goes over; absent: it goes along the spawn tree.
+    pub via: Option<AgentId>,
     /// Whether it keeps its place behind data, as [`Class::Data`].
     pub is_data: bool,
     /// Its frame. Who passes it on does not look into it.
@@ -63,11 +65,16 @@ impl Forward {
     ///
     /// # Errors
     /// When it is too long for a frame.
-    pub fn new(from: AgentId, to: AgentId, message: &Message) -> Result<Box<Forward>, FrameError> {
+    pub fn new(
+        from: AgentId,
+        to: AgentId,
+        via: Option<AgentId>,
+        message: &Message,
+    ) -> Result<Box<Forward>, FrameError> {
         let mut bytes = Vec::new();
         frame::encode(message, &mut bytes)?;
         let is_data = Class::of(message) == Class::Data;
-        Ok(Box::new(Forward { to, from, is_data, frame: bytes.into() }))
+        Ok(Box::new(Forward { to, from, via, is_data, frame: bytes.into() }))
     }
 
     /// The message.

@@ -212,6 +212,7 @@ pub(crate) fn session() -> SessionSpec {
         link_timeout_ms: 8000,
         marks: false,
         route: None,
+        redundancy: 0,
         pushes_contacts: true,
     }
 }

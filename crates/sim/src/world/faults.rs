@@ -181,11 +181,11 @@ impl World<'_> {
         true
     }
 
-    /// The link of an agent to its routing parent, if it has one of its own.
+    /// The first of the links that an agent has opened for the routing tree.
     fn route_of(&self, agent: AgentId) -> Option<LinkId> {
         let id = self.running(agent)?;
         let is_it = |link: &Link| link.ends[1] == id && link.is_route && !link.is_closed[1];
-        self.links.iter().rposition(is_it).map(|index| LinkId(index as u64))
+        self.links.iter().position(is_it).map(|index| LinkId(index as u64))
     }
 
     fn cut_route(&mut self, agent: AgentId) -> bool {

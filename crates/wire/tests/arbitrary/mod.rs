@@ -168,9 +168,10 @@ fn welcome() -> impl Strategy<Value = Welcome> {
 
 fn session_spec() -> impl Strategy<Value = SessionSpec> {
     let numbers = any::<[u32; 6]>();
-    let others = (option::of(number()), any::<bool>(), option::of(route()), any::<bool>());
+    let routes = (option::of(route()), any::<u8>());
+    let others = (option::of(number()), any::<bool>(), routes, any::<bool>());
     (vec(any::<u8>(), 0..20), numbers, others).prop_map(|(bootstrap, numbers, others)| {
-        let (batch, marks, route, pushes_contacts) = others;
+        let (batch, marks, (route, redundancy), pushes_contacts) = others;
         let [bulk_max, window, retries_max, start_timeout_ms, heartbeat_ms, link_timeout_ms] =
             numbers;
         SessionSpec {
@@ -184,6 +185,7 @@ fn session_spec() -> impl Strategy<Value = SessionSpec> {
             link_timeout_ms,
             marks,
             route,
+            redundancy,
             pushes_contacts,
         }
     })
@@ -387,8 +389,8 @@ fn routed() -> impl Strategy<Value = Message> {
         any::<[u32; 2]>().prop_map(Message::Attach),
         any::<[u32; 2]>().prop_map(Message::Received),
         Just(Message::Routed),
-        (ends, output()).prop_map(|((from, to), output)| {
-            let forward = Forward::new(from, to, &Message::Output(output));
+        (ends, option::of(number()), output()).prop_map(|((from, to), via, output)| {
+            let forward = Forward::new(from, to, via.map(AgentId), &Message::Output(output));
             Message::Forward(forward.expect("a piece of output fits into a frame"))
         }),
         id_set().prop_map(Message::Gone),

@@ -58,7 +58,7 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Attach([0, 7]),
         Message::Received([16, 300]),
         Message::Routed,
-        Message::Forward(Forward::new(AgentId(4), AgentId(9), &Message::OutputCredit(7)).unwrap()),
+        forward(),
         Message::Gone(IdSet::range(2, 3)),
     ]
 }
@@ -143,9 +143,15 @@ fn welcome() -> Welcome {
             link_timeout_ms: 9_000,
             marks: true,
             route: Some(Route::Kary(3)),
+            redundancy: 2,
             pushes_contacts: true,
         },
     }
+}
+
+fn forward() -> Message {
+    let message = Message::OutputCredit(7);
+    Message::Forward(Forward::new(AgentId(4), AgentId(9), Some(AgentId(8)), &message).unwrap())
 }
 
 fn contact() -> (AgentId, Contact) {
