@@ -300,7 +300,7 @@ impl<'a> Driver<'a> {
             Source::PmiCaller(caller) => {
                 self.callers.on_ready(&mut self.reactor, caller, ready);
             }
-            Source::Helper(start, part) => self.on_helper(start, part, ready),
+            Source::Helper(start, part) => self.on_helper(now, start, part, ready),
             Source::Signals => self.on_signals(now),
             Source::Keeper => self.on_keeper_gone(),
             Source::Boot => self.links.on_boot(&mut self.reactor),
@@ -317,8 +317,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn on_helper(&mut self, start: engine::StartId, part: HelperPart, ready: Ready) {
-        if let Some(streams) = self.helpers.on_ready(&mut self.reactor, start, part, ready) {
+    fn on_helper(&mut self, now: Time, start: engine::StartId, part: HelperPart, ready: Ready) {
+        if let Some(streams) = self.helpers.on_ready(now, &mut self.reactor, start, part, ready) {
             self.links.adopt(&mut self.reactor, streams);
         }
     }
@@ -379,7 +379,7 @@ impl<'a> Driver<'a> {
     fn perform(&mut self, now: Time, effect: Effect) {
         match effect {
             Effect::Start(start) => self.start(&start),
-            Effect::SendProgram(start) => self.helpers.send_program(&mut self.reactor, start),
+            Effect::SendProgram(start) => self.helpers.send_program(now, &self.reactor, start),
             Effect::KillShell(start) => self.helpers.kill(now, start),
             Effect::Send { links, message } => {
                 self.links.send(&mut self.reactor, &links, &message);

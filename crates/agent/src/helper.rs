@@ -1,14 +1,12 @@
 //! One bootstrap command that runs.
 
 use std::io;
-use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::time::Duration;
 
 use bootstrap::deliver::Program;
-use bootstrap::{Asked, Bootstrapper, Request, RequestReader, Tail, diagnose};
+use bootstrap::{Asked, Bootstrapper, Request, RequestReader, Tail, Transfer, diagnose};
 use bytes::Bytes;
 use engine::{Delivery, Input, StartId};
 use model::Time;
@@ -28,9 +26,6 @@ const LAST_READS_MAX: usize = 16;
 
 /// What is said of one that is told to end and has no connection yet.
 const UNANSWERED: &[u8] = b"convoke: the connection has not been answered";
-
-/// As much of the program as is read at once.
-const READ_BYTES: u64 = 64 * 1024;
 
 /// A shell's streams, on which an agent wants its link.
 #[derive(Debug)]
@@ -66,8 +61,8 @@ enum Progress {
     Unasked,
     /// It waits for it.
     Asked,
-    /// It is sent what it asks for, of which so much is to be read yet.
-    Sending(Rc<Program>, Range<u64>),
+    /// It is sent what it asks for.
+    Sending(Transfer),
     /// All has been sent.
     Sent,
 }
@@ -114,9 +109,11 @@ impl Helper {
     }
 
     /// Sends it the program that it waits for.
-    pub(crate) fn send_program(&mut self, reactor: &mut Reactor, program: &Rc<Program>) {
+    pub(crate) fn send_program(&mut self, now: Time, reactor: &Reactor, program: &Rc<Program>) {
         if matches!(self.delivery, Progress::Asked) {
-            self.send_piece(reactor, Rc::clone(program), 0);
+            let (transfer, announcement) = Transfer::begin(Rc::clone(program), now);
+            self.delivery = Progress::Sending(transfer);
+            self.write(reactor, announcement);
         }
     }
 
@@ -152,12 +149,13 @@ impl Helper {
     /// Handles a descriptor that is ready. Returns the streams if they are to be the agent's link.
     pub(crate) fn on_ready(
         &mut self,
+        now: Time,
         reactor: &mut Reactor,
         part: HelperPart,
         ready: Ready,
     ) -> Option<ShellStreams> {
         match part {
-            HelperPart::Streams => return self.on_streams(reactor, ready),
+            HelperPart::Streams => return self.on_streams(now, reactor, ready),
             HelperPart::Stderr => self.on_stderr(reactor),
         };
         None
@@ -186,7 +184,12 @@ impl Helper {
         let _ = process::kill_session_descendants(self.pid, Signal::KILL); // gone is fine
     }
 
-    fn on_streams(&mut self, reactor: &mut Reactor, ready: Ready) -> Option<ShellStreams> {
+    fn on_streams(
+        &mut self,
+        now: Time,
+        reactor: &mut Reactor,
+        ready: Ready,
+    ) -> Option<ShellStreams> {
         let mut asked = if ready.readable { self.on_printed(reactor, ready.hangup) } else { None };
         if ready.writable {
             self.on_room(reactor);
@@ -194,7 +197,7 @@ impl Helper {
         while let Some(Asked { request, rest }) = asked {
             match request {
                 Request::Link => return self.take_streams(reactor, rest),
-                Request::Program => self.on_program_wanted(reactor),
+                Request::Program => self.on_program_wanted(now, reactor),
                 Request::Boot => self.on_program_stored(reactor),
             }
             asked = self.requests.push(&rest);
@@ -209,25 +212,20 @@ impl Helper {
         Some(ShellStreams { fd, begin })
     }
 
-    fn on_program_wanted(&mut self, reactor: &mut Reactor) {
-        match &self.delivery {
+    fn on_program_wanted(&mut self, now: Time, reactor: &mut Reactor) {
+        match &mut self.delivery {
             Progress::Unasked if self.after_delivery.is_some() => {
                 self.delivery = Progress::Asked;
                 reactor.report(Input::Delivery(self.start, Delivery::Wanted));
             }
-            Progress::Sending(program, piece) if piece.is_empty() => {
-                self.send_piece(reactor, Rc::clone(program), piece.end);
+            Progress::Sending(transfer) => {
+                if let Some(announcement) = transfer.on_request(now) {
+                    self.write(reactor, announcement);
+                }
             }
             // It repeats itself.
-            Progress::Unasked | Progress::Asked | Progress::Sending(..) | Progress::Sent => {}
+            Progress::Unasked | Progress::Asked | Progress::Sent => {}
         }
-    }
-
-    /// Announces the piece of the program behind so many bytes, and sends it when there is room.
-    fn send_piece(&mut self, reactor: &Reactor, program: Rc<Program>, begin: u64) {
-        let piece = program.piece(begin);
-        self.write(reactor, program.announcement(&piece));
-        self.delivery = Progress::Sending(program, piece);
     }
 
     fn on_program_stored(&mut self, reactor: &Reactor) {
@@ -244,7 +242,7 @@ impl Helper {
             self.streams = None;
             return;
         };
-        if bytes > 0 && matches!(self.delivery, Progress::Sending(..)) {
+        if bytes > 0 && matches!(self.delivery, Progress::Sending(_)) {
             reactor.report(Input::Delivery(self.start, Delivery::Moved));
         }
         if end == FlushEnd::Empty {
@@ -253,19 +251,14 @@ impl Helper {
     }
 
     fn read_program(&mut self, reactor: &mut Reactor) {
-        let Progress::Sending(program, piece) = &mut self.delivery else { return };
-        if piece.start == program.bytes {
+        let Progress::Sending(transfer) = &mut self.delivery else { return };
+        if transfer.is_complete() {
             self.delivery = Progress::Sent;
             return reactor.report(Input::Delivery(self.start, Delivery::Sent));
         }
-        let end = piece.end.min(piece.start + READ_BYTES);
-        let mut bytes = vec![0; usize::try_from(end - piece.start).unwrap_or_default()];
-        match program.file.read_exact_at(&mut bytes, piece.start) {
-            Ok(()) if bytes.is_empty() => {} // the next piece has to be asked for
-            Ok(()) => {
-                piece.start = end;
-                self.write(reactor, bytes);
-            }
+        match transfer.read() {
+            Ok(bytes) if bytes.is_empty() => {} // the next piece has to be asked for
+            Ok(bytes) => self.write(reactor, bytes),
             Err(error) => self.hang_up(&format!("convoke: read the own program: {error}")),
         }
     }

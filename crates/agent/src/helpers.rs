@@ -105,14 +105,14 @@ impl Helpers {
     }
 
     /// Sends the running program down a helper that waits for it.
-    pub(crate) fn send_program(&mut self, reactor: &mut Reactor, start: StartId) {
+    pub(crate) fn send_program(&mut self, now: Time, reactor: &Reactor, start: StartId) {
         let Some(helper) = self.running.get_mut(&start) else { return };
         let program = match self.program.take() {
             Some(program) => Ok(program),
             None => Program::own(&own_build().to_string()).map(Rc::new),
         };
         match program {
-            Ok(program) => helper.send_program(reactor, self.program.insert(program)),
+            Ok(program) => helper.send_program(now, reactor, self.program.insert(program)),
             Err(error) => helper.hang_up(&format!("convoke: read the own program: {error}")),
         }
     }
@@ -132,12 +132,13 @@ impl Helpers {
     /// Handles a helper's descriptor that is ready. Returns its streams if they are to be a link.
     pub(crate) fn on_ready(
         &mut self,
+        now: Time,
         reactor: &mut Reactor,
         start: StartId,
         part: HelperPart,
         ready: Ready,
     ) -> Option<ShellStreams> {
-        self.running.get_mut(&start)?.on_ready(reactor, part, ready)
+        self.running.get_mut(&start)?.on_ready(now, reactor, part, ready)
     }
 
     /// Handles the end of a process that may be a helper.

@@ -6,14 +6,10 @@
 //! another build than it was told becomes that same shell. So builds of different age get along: all
 //! that one expects of another is `READ_AND_RUN`.
 //!
-//! The script and the boot line are sent at once; at each [`Request::Program`](crate::Request) the
-//! next piece of the program, with [`Program::announcement`] before it, and at a `Request::Boot` the boot line
-//! again. A program that is in place skips the script as it skips what login scripts print, so
-//! all that it costs there is a test of the shell that runs anyway.
-//!
-//! Pieces, since what is on its way must have a bound: sshd takes from the network faster than it
-//! gives to a command, keeps up to 2 MB of what it has not given yet, and copies all of that for
-//! every packet. Sent at once, 4 MB took it five times as long.
+//! The script and the boot line are sent at once; at each [`Request::Program`](crate::Request) a
+//! piece of the program ([`Transfer`](crate::Transfer)); and at a `Request::Boot` the boot line again.
+//! A program that is in place skips the script as it skips what login scripts print, so all that it
+//! costs there is a test of the shell that runs anyway.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -30,9 +26,6 @@ pub(crate) const READ_AND_RUN: &str = r#"IFS= read -r s && eval "$(printf %b "$s
 const SCRIPT: &str = include_str!("deliver.sh");
 
 const CLEANING: &str = include_str!("clean.sh");
-
-/// As much of the program as is sent for one request. Each costs the host a process that reads it.
-const PIECE_BYTES: u64 = 1 << 20;
 
 /// The line for a shell that runs `READ_AND_RUN`: brings up an agent of this build, which runs on
 /// machines of this kind (`uname -m`).
@@ -105,11 +98,6 @@ impl Program {
         Ok(Program { file, bytes, sum })
     }
 
-    /// The piece that is to be sent to who has so many bytes of it: none behind the last.
-    pub fn piece(&self, begin: u64) -> Range<u64> {
-        begin..self.bytes.min(begin + PIECE_BYTES)
-    }
-
     /// What is sent before a piece: how long it is, what comes behind it, and the program's sum.
     pub fn announcement(&self, piece: &Range<u64>) -> Vec<u8> {
         let Range { start, end } = piece;
@@ -131,29 +119,13 @@ mod tests {
 
     #[test]
     fn a_program_is_announced_with_its_length_and_its_sum() {
-        let program = program(b"abc");
-        let piece = program.piece(0);
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, b"abc").unwrap();
+        io::Seek::rewind(&mut file).unwrap();
         // FIPS 180-2, appendix B.1.
         let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(program.announcement(&piece), format!("3 0 {sum}\n").into_bytes());
-    }
-
-    #[test]
-    fn pieces_are_the_whole_program_one_after_the_other() {
-        for bytes in [1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES] {
-            let program = program(&vec![0; usize::try_from(bytes).unwrap()]);
-            let mut sent = 0;
-            while sent < bytes {
-                let piece = program.piece(sent);
-                assert_eq!(piece.start, sent);
-                assert!(piece.end > sent && piece.end <= bytes && piece.end - sent <= PIECE_BYTES);
-                let words = String::from_utf8(program.announcement(&piece)).unwrap();
-                let expected = format!("{} {} ", piece.end - sent, bytes - piece.end);
-                assert!(words.starts_with(&expected), "{words}");
-                sent = piece.end;
-            }
-            assert!(program.piece(sent).is_empty());
-        }
+        let announcement = Program::of(file).unwrap().announcement(&(0..2));
+        assert_eq!(announcement, format!("2 1 {sum}\n").into_bytes());
     }
 
     #[test]
@@ -169,12 +141,5 @@ mod tests {
             assert_eq!(of(other), None, "{other}");
         }
         assert_eq!(of(&format!("/x/decaf0-{sum}/convoke")), None);
-    }
-
-    fn program(bytes: &[u8]) -> Program {
-        let mut file = tempfile::tempfile().unwrap();
-        io::Write::write_all(&mut file, bytes).unwrap();
-        io::Seek::rewind(&mut file).unwrap();
-        Program::of(file).unwrap()
     }
 }

@@ -10,6 +10,7 @@ mod template;
 mod request;
 mod start;
 mod tail;
+mod transfer;
 
 pub mod boot;
 pub mod bulk;
@@ -26,3 +27,4 @@ pub use request::{Asked, Request, RequestReader};
 pub use start::{Helper, StartError, start};
 pub use tail::Tail;
 pub use template::{ShellTemplate, TemplateError, split};
+pub use transfer::Transfer;

@@ -149,7 +149,7 @@ fn a_program_that_came_garbled_or_not_whole_is_not_run() {
         let mut bytes = fs::read(host.sent()).unwrap();
         bytes.truncate(bytes.len() - cut);
         bytes[12] ^= 1;
-        talk.send(&talk.program.announcement(&talk.program.piece(0)));
+        talk.send(&talk.program.announcement(&(0..talk.program.bytes)));
         talk.send(&bytes);
         let ended = talk.hang_up();
         assert_eq!(ended.status, Some(127));
