@@ -439,8 +439,10 @@ impl Engine {
             self.on_loss(AgentLoss { agent, agents, again: again.clone(), cause, words });
         } else if self.place.is_some() || self.job.as_ref().is_some_and(|job| job.waits_for(agent))
         {
-            // Where messages take another tree, only it could have told that all had ended there.
-            self.stats.unfinished = self.stats.unfinished.union(&agents);
+            // Where messages take another tree, only it could have told that all had ended there and below.
+            let below = agents.iter().map(|id| self.job_subtree(AgentId(id)));
+            let left = below.fold(agents.clone(), |left, below| left.union(&below));
+            self.stats.unfinished = self.stats.unfinished.union(&left);
         }
         self.child_ended(agent);
         self.take_over(agent, &again);
