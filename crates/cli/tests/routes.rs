@@ -51,6 +51,17 @@ fn each_member_tells_once_that_it_has_its_place_and_opens_the_link_that_it_lacks
 }
 
 #[test]
+fn redundant_links_are_opened_behind_the_launch_and_change_nothing_of_a_job() {
+    for route in ROUTES {
+        let run = routed(route).words("--redundancy 2").arg(fixture("pmi-client")).arg("all");
+        let ended = run.run().with_status(0);
+        assert!(ended.text().starts_with("rank0 "), "{route}: {}", ended.text());
+    }
+    let ended = routed("direct").words("--redundancy 2 true").run().with_status(0);
+    assert_eq!(route_messages(&ended), 2 * 8 + 7, "{}", ended.stderr);
+}
+
+#[test]
 fn a_task_that_fails_ends_the_job_over_every_route_with_its_status() {
     for route in ROUTES {
         let run = routed(route).words("sh -c").arg("test $PMI_RANK = 5 && exit 9; sleep 60");

@@ -32,3 +32,36 @@ fn who_can_not_be_called_is_reached_along_the_spawn_tree() {
     // Less than one that swallows calls may take.
     assert!(ended.took < Duration::from_secs(15), "{:?}", ended.took);
 }
+
+/// In the chain of the route, n2 has called n1, and with its redundant link n0.
+#[test]
+fn what_a_host_says_goes_on_by_its_redundant_link_and_then_along_the_spawn_tree() {
+    let world = World::up(HOSTS.len());
+    let run = world.convoke("redundancy").words("--hosts n[0-4] --tree flat --route kary:1");
+    let run = run.words("--redundancy 1 --label sh -c");
+    let mut running = run.arg("for i in $(seq 120); do echo $i; sleep 0.1; done").start();
+    for (peer, said) in [("n1", "10"), ("n0", "50")] {
+        let line = format!("[2] {said}\n");
+        running.wait_for_output(said, |text| String::from_utf8_lossy(text).contains(&line));
+        break_link(&world, "n2", peer);
+    }
+    let ended = running.finish().with_status(0);
+    for rank in 0..5 {
+        let own = format!("[{rank}] ");
+        let lines: Vec<String> = ended
+            .text()
+            .lines()
+            .filter_map(|it| it.strip_prefix(&own).map(str::to_owned))
+            .collect();
+        let all: Vec<String> = (1..=120).map(|number| number.to_string()).collect();
+        assert_eq!(lines, all, "of rank {rank}");
+    }
+}
+
+/// Ends a connection that one host has made to another, at both ends.
+fn break_link(world: &World, from: &str, to: &str) {
+    let address = world.bed.address(to).unwrap();
+    let script = format!("ss -HtnK state established dst {address}; ss -Htn dst {address}");
+    let ended = world.on(from, &script);
+    assert_eq!(ended.lines().count(), 1, "one link from {from} to {to}, and it ends: {ended}");
+}
