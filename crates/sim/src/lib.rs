@@ -23,6 +23,7 @@ mod queue;
 mod random;
 mod random_faults;
 mod random_session;
+mod ranking;
 mod reference;
 mod report;
 mod routes;

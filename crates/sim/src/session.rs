@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::{HOST_SILENT_MAX, HeadConfig};
 use model::{
-    AgentId, IdSet, JobId, Muster, PmiDialect, Rank, Request, Signal, Slots, TaskMap, Tree,
+    AgentId, IdSet, JobId, Muster, Order, PmiDialect, Rank, Request, Signal, Slots, TaskMap, Tree,
 };
 use wire::{App, IoSpec, JobSpec, OutputSpec, SessionSpec, Stdin};
 
@@ -63,6 +63,8 @@ pub struct Session {
     pub(crate) deaf: IdSet,
     tasks: Vec<u32>,
     programs_from: Vec<Rank>,
+    /// The order in which placed tasks are counted.
+    pub(crate) ranking: Option<Order>,
     pub(crate) spares: u32,
     pub(crate) nodes_min: Option<u32>,
     /// The job has as many tasks, whoever is missing.
@@ -122,6 +124,7 @@ impl Session {
             gaps: BTreeMap::new(),
             tree: Tree::Binomial,
             programs_from: Vec::new(),
+            ranking: None,
             deaf: IdSet::new(),
             tasks: vec![1; usize::try_from(n).unwrap_or(usize::MAX)],
             spares: 0,
@@ -659,7 +662,11 @@ impl Session {
             slots: self.tasks.iter().map(|&tasks| Slots::of(tasks.max(1))).collect(),
             spares: self.spares,
             nodes_min: self.nodes_min,
-            request: Request { tasks: self.is_fixed.then(|| self.n_tasks()), ..Request::default() },
+            request: Request {
+                tasks: self.is_fixed.then(|| self.n_tasks()),
+                ranking: self.ranking,
+                ..Request::default()
+            },
         }
     }
 
@@ -667,7 +674,9 @@ impl Session {
     pub(crate) fn task_map(&self) -> TaskMap {
         let planned = usize::try_from(self.planned()).unwrap_or(usize::MAX);
         let counts = self.tasks.iter().take(planned).copied();
-        TaskMap::from_counts(counts).expect("fewer tasks than a map can hold")
+        let map = TaskMap::from_counts(counts);
+        let ranked = map.and_then(|map| self.ranking.map_or(Ok(map.clone()), |it| it.ranked(&map)));
+        ranked.expect("fewer tasks than a map can hold")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{AgentId, Rank, Signal};
+use model::{AgentId, Order, Rank, Signal};
 use sim::{Fault, Script, Session, Step, When};
 use wire::{JobFault, Stream};
 
@@ -78,6 +78,20 @@ fn every_task_belongs_to_the_program_that_its_rank_is_in() {
             let session = Session::of(5).tree(tree).tasks(3).script(script.clone());
             let report = session.programs_from(first_ranks).run();
             assert_eq!(report.code, Some(0), "{tree} {first_ranks:?}");
+        }
+    }
+}
+
+/// However irregular the map of the tasks is, cards reach all, and every line its reader.
+#[test]
+fn ranks_that_are_dealt_to_uneven_nodes_in_turn_exchange_their_cards() {
+    for tree in TREES {
+        for counts in [&[3, 1, 2][..], &[1, 4, 2, 3, 1], &[2; 9], &[1, 2, 3, 4, 5, 6, 7]] {
+            let session = Session::of(counts.len() as u32).tree(tree).tasks_on(counts);
+            let report = session.ranked(Order::Nodes).script(Script::mpi().output(100)).run();
+            assert_eq!(report.code, Some(0), "{tree} {counts:?}");
+            let tasks = counts.iter().copied().map(u64::from).sum::<u64>();
+            assert_eq!(report.outcome.statuses.len(), tasks, "{tree} {counts:?}");
         }
     }
 }

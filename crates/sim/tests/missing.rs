@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::exit_code;
-use model::{AgentId, IdSet};
+use model::{AgentId, IdSet, Order, Rank};
 use sim::{Report, Script, Session, ShellPlan};
 use wire::ShellFailureKind;
 
@@ -35,6 +35,19 @@ fn a_job_that_may_go_on_runs_on_all_but_the_node_that_does_not_come_up() {
                 assert_eq!(missing(&report), IdSet::range(n, n));
             }
         }
+    }
+}
+
+#[test]
+fn ranks_that_are_dealt_in_turn_are_dealt_to_the_nodes_that_are_there() {
+    for tree in TREES {
+        let session = without_last(7, tree, PLANS[0]).tasks_on(&[1, 4, 2, 3, 1, 2, 3]);
+        let report = session.ranked(Order::Nodes).on_missing_continue(1).run();
+        assert_eq!(report.code, Some(0), "{tree}: {:?}", report.outcome);
+        let map = report.outcome.map.as_ref().unwrap();
+        let nodes: Vec<u32> = (0..13).map(|rank| map.node_of(Rank(rank)).unwrap().0).collect();
+        assert_eq!(nodes, [0, 1, 2, 3, 4, 5, 1, 2, 3, 5, 1, 3, 1], "{tree}");
+        assert_eq!(report.outcome.statuses.len(), 13);
     }
 }
 
