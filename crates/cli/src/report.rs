@@ -100,6 +100,19 @@ pub(crate) fn outcome(
     report.text
 }
 
+/// The warnings in a text of [`outcome`], each with the lines that explain it.
+pub(crate) fn warnings(text: &str) -> Vec<String> {
+    let mut blocks: Vec<Vec<&str>> = Vec::new();
+    for line in text.lines() {
+        match blocks.last_mut() {
+            Some(block) if line.starts_with(' ') || line.starts_with("hint: ") => block.push(line),
+            Some(_) | None => blocks.push(vec![line]),
+        }
+    }
+    let blocks = blocks.iter().map(|block| block.join("\n"));
+    blocks.filter_map(|block| Some(block.strip_prefix("warning: ")?.to_owned())).collect()
+}
+
 struct Report<'a> {
     names: &'a [String],
     program: &'a Program,
@@ -534,6 +547,17 @@ mod tests {
             ..Outcome::default()
         };
         insta::assert_snapshot!(report(&outcome));
+    }
+
+    #[test]
+    fn warnings_are_told_from_errors_with_what_explains_them() {
+        let text = "warning: 1 task ran\nwarning: could not\n  n2: refused\n    ssh: why\n\
+                    hint: do\nerror: lost n3\n  n3: cut\ntask 0 on n1 exited with status 1\n";
+        assert_eq!(
+            warnings(text),
+            ["1 task ran", "could not\n  n2: refused\n    ssh: why\nhint: do"]
+        );
+        assert!(warnings("error: x\n    warning: of the shell's\n").is_empty());
     }
 
     #[test]

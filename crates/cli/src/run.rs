@@ -37,7 +37,7 @@ pub(crate) fn run(args: Box<RunArgs>) -> u8 {
     }
     let results = Results::create(&args).map_err(SetupError::Output);
     match results.and_then(|results| Ok((results, output_files(&config)?))) {
-        Ok((results, files)) => run_job(&args, config, results, files),
+        Ok((results, files)) => run_job(&args, config, results, files, layout.warnings),
         Err(error) => refuse(&error),
     }
 }
@@ -76,7 +76,13 @@ pub(crate) fn bulk() -> u8 {
     }
 }
 
-fn run_job(args: &RunArgs, config: HeadConfig, results: Results, files: Option<OutputFiles>) -> u8 {
+fn run_job(
+    args: &RunArgs,
+    config: HeadConfig,
+    results: Results,
+    files: Option<OutputFiles>,
+    mut warnings: Vec<String>,
+) -> u8 {
     let options = ScreenOptions { label: args.label, verbose: args.verbose, quiet: args.quiet };
     let (names, tree) = (config.names.clone(), config.tree);
     let program = report::Program::of(&config);
@@ -97,6 +103,8 @@ fn run_job(args: &RunArgs, config: HeadConfig, results: Results, files: Option<O
     }
     text += &report::outcome(&outcome, &names, &program, args.quiet);
     let words = text.clone();
+    warnings.append(&mut screen.warnings.told);
+    warnings.extend(report::warnings(&words));
     if args.show_tree {
         text += &draw_tree(&tree, &names, &screen.timeline);
     }
@@ -108,7 +116,8 @@ fn run_job(args: &RunArgs, config: HeadConfig, results: Results, files: Option<O
     let document = args.json.is_some().then(|| {
         let map = outcome.map.as_ref().unwrap_or(&job.map);
         let (spec, names, status) = (&job, &names, code);
-        let job = RecordedJob { spec, names, map, began, status, words: &words };
+        let (words, warnings) = (&words, &warnings);
+        let job = RecordedJob { spec, names, map, began, status, words, warnings };
         job_record(&job, &outcome, &screen.timeline)
     });
     if let Some(document) = document.as_ref().filter(|_| is_record_printed(args)) {

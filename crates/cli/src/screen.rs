@@ -20,7 +20,7 @@ pub(crate) struct Screen {
     labels: Option<Labels>,
     progress: Option<Progress>,
     is_verbose: bool,
-    warnings: Warnings,
+    pub(crate) warnings: Warnings,
     /// When what happened.
     pub(crate) timeline: Timeline,
 }

@@ -14,13 +14,16 @@ const WARNINGS_MAX: usize = 20;
 #[derive(Debug)]
 pub(crate) struct Warnings {
     program: Program,
-    told: BTreeSet<String>,
+    /// Without the node.
+    known: BTreeSet<String>,
+    /// As they were told, for the record.
+    pub(crate) told: Vec<String>,
 }
 
 impl Warnings {
     /// None yet, of this job.
     pub(crate) fn of(program: Program) -> Warnings {
-        Warnings { program, told: BTreeSet::new() }
+        Warnings { program, known: BTreeSet::new(), told: Vec::new() }
     }
 
     /// The lines for it, unless it was told of another node, or there were too many.
@@ -39,7 +42,12 @@ impl Warnings {
                 (*agent, text)
             }
         };
-        let is_new = self.told.len() < WARNINGS_MAX && self.told.insert(text.clone());
-        is_new.then(|| format!("warning: {}: {text}\n", agent_name(names, agent)))
+        if self.told.len() >= WARNINGS_MAX || !self.known.insert(text.clone()) {
+            return None;
+        }
+        let told = format!("{}: {text}", agent_name(names, agent));
+        let line = format!("warning: {told}\n");
+        self.told.push(told);
+        Some(line)
     }
 }

@@ -5,7 +5,10 @@
 #[expect(dead_code, reason = "each file of tests uses its own part")]
 mod support;
 
+use std::fs;
+
 use insta::assert_snapshot;
+use serde_json::Value;
 use support::stand::on_hosts;
 
 const REFUSED: &str = "ssh: connect to host n2 port 22: Connection refused";
@@ -24,6 +27,23 @@ fn with_continue_the_job_runs_on_the_others_and_the_missing_node_is_named() {
     assert_eq!(lines.len(), 6, "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("of 6") && !line.contains("n2")), "{lines:?}");
     assert_snapshot!(ended.with_status(0).words());
+}
+
+#[test]
+fn the_record_has_the_nodes_that_are_missing_among_its_warnings() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("record");
+    let options =
+        format!("--on-missing continue --retries 0 --exclude n9 --json {}", file.display());
+    run("record-missing", &options).with_status(0);
+    let record: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let warnings: Vec<&str> =
+        record["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let [excluded, ran, missing] = warnings[..] else { panic!("{warnings:?}") };
+    assert_eq!(excluded, "`--exclude`: not among the hosts: n9");
+    assert_eq!(ran, "6 tasks ran on 3 of 4 nodes: n[1,3-4]");
+    assert!(missing.starts_with("could not start an agent on 1 of 4 nodes: n2\n"), "{missing}");
+    assert!(missing.contains("Connection_refused"), "{missing}");
 }
 
 #[test]

@@ -122,10 +122,15 @@ mod open_mpi {
     #[test]
     fn tasks_that_will_believe_that_they_are_alone_are_told_of_before_they_run() {
         let (run, program) = open_mpi_ring("open-mpi", "a,b,c");
-        let ended = run.arg(&program).run().with_status(0);
+        let record = tempfile::NamedTempFile::new().unwrap();
+        let ended = run.arg("--json").arg(record.path()).arg(&program).run().with_status(0);
         assert_eq!(ended.text().matches("rank 0 of 1 on ").count(), 3);
-        let warning = ended.stderr.replace(&*program.to_string_lossy(), "ring");
-        assert_snapshot!(warning.lines().take(2).collect::<Vec<_>>().join("\n"));
+        let warning = ended.stderr.lines().take(2).collect::<Vec<_>>().join("\n");
+        let record: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(record.path()).unwrap()).unwrap();
+        let recorded = record["warnings"][0].as_str().unwrap();
+        assert_eq!(format!("warning: {recorded}"), warning);
+        assert_snapshot!(warning.replace(&*program.to_string_lossy(), "ring"));
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct RecordedJob<'a> {
     pub status: u8,
     /// What the user was told of what went wrong.
     pub words: &'a str,
+    /// What the user was warned of, before, meanwhile and at the end.
+    pub warnings: &'a [String],
 }
 
 /// The record of a job as the head saw it, as one JSON document.
@@ -38,6 +40,7 @@ pub fn job_record(job: &RecordedJob<'_>, outcome: &Outcome, timeline: &Timeline)
         version: VERSION,
         status: job.status,
         words: job.words.lines().collect(),
+        warnings: job.warnings,
         apps: apps(job),
         tasks: job.map.len(),
         signal: outcome.signal.map(SignalRecord::of),
@@ -59,6 +62,7 @@ struct Document<'a> {
     version: u32,
     status: u8,
     words: Vec<&'a str>,
+    warnings: &'a [String],
     apps: Vec<AppRecord>,
     tasks: u32,
     /// What the user ended it with.
@@ -307,6 +311,7 @@ mod tests {
             began: Duration::from_millis(1_700_000_000_250),
             status: 139,
             words: "task 0 on a was killed\nerror: lost node b\n",
+            warnings: &["host file `hosts`, line 2: `binding` is ignored".to_owned()],
         };
         insta::assert_snapshot!(job_record(&job, &outcome, &Timeline::default()));
     }
