@@ -14,6 +14,7 @@ use wire::{Class, Message};
 
 use crate::child::Child;
 use crate::engine::Engine;
+use crate::job::Reader;
 use crate::{Effect, LinkId};
 
 /// An edge of the routing tree, as one of its ends knows it.
@@ -91,10 +92,12 @@ pub(crate) fn traffic(message: &Message) -> Traffic {
         | Message::GroupRelease { .. }
         | Message::GroupAwaited(..)
         | Message::NameReply(..)
+        | Message::RingPlace(..)
         | Message::Signal(..) => Traffic::Down,
         Message::JobFault(..)
         | Message::Warning(..)
         | Message::NameRequest(..)
+        | Message::RingEnter(..)
         | Message::Enter { .. }
         | Message::GroupEnter { .. }
         | Message::Output(_)
@@ -157,6 +160,36 @@ impl Engine {
                 .get(&child)
                 .is_some_and(|edge| edge.way != Way::Spawn || self.spawn_link(child).is_some()),
             None => self.children.get(&child).is_some_and(Child::is_up),
+        }
+    }
+
+    /// Handles what a child of the tree says that the job's messages take.
+    pub(crate) fn on_job_message_from_below(&mut self, agent: AgentId, message: Message) {
+        if let Message::JobFault(job, fault) = message {
+            self.fault(job, *fault);
+        } else if let Message::Warning(job, warning) = message {
+            self.warn(job, warning);
+        } else if let Message::NameRequest(..) = message {
+            self.up_job(message);
+        } else if let Message::RingEnter(_, ring, stretch) = message {
+            self.on_child_ring(agent, ring, *stretch);
+        } else if let Message::Enter { job: _, fence, payload } = message {
+            self.on_child_enter(agent, fence, payload);
+        } else if let Message::GroupEnter { group, payload, .. } = message {
+            self.on_group_enter(agent, &group, payload);
+        } else if let Message::Output(output) = message {
+            self.on_child_output(agent, output);
+        } else if let Message::Done { job: _, statuses, by_order } = message {
+            if let Some(job) = &mut self.job {
+                job.note_order(by_order);
+            }
+            self.on_child_done(agent, statuses);
+        } else if let Message::Records(_, records) = message {
+            self.keep_records(records);
+        } else if let Message::InputCredit(_, bytes) = message {
+            self.on_input_taken(Reader::Child(agent), bytes);
+        } else if let Message::InputClosed(_) = message {
+            self.on_input_closed(Reader::Child(agent));
         }
     }
 

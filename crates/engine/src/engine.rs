@@ -417,6 +417,7 @@ impl Engine {
             Message::GroupRelease { group, payload, .. } => self.on_group_release(&group, payload),
             Message::GroupAwaited(_, group) => self.on_group_awaited(&group),
             Message::NameReply(job, rank, reply) => self.on_name_reply(job, rank, reply),
+            Message::RingPlace(_, ring, place) => self.on_ring_place(ring, &place),
             Message::Signal(job, signal) => {
                 self.tell_below(Message::Signal(job, signal));
                 self.signal_tasks(job, signal);
@@ -449,6 +450,7 @@ impl Engine {
             | Message::Records(..)
             | Message::Warning(..)
             | Message::NameRequest(..)
+            | Message::RingEnter(..)
             | Message::Ping { .. }
             | Message::Contacts(_)
             | Message::Resolve(_)
@@ -475,6 +477,7 @@ impl Engine {
             Message::JobFault(..)
             | Message::Warning(..)
             | Message::NameRequest(..)
+            | Message::RingEnter(..)
             | Message::Enter { .. }
             | Message::GroupEnter { .. }
             | Message::Output(_)
@@ -501,6 +504,7 @@ impl Engine {
             | Message::GroupRelease { .. }
             | Message::GroupAwaited(..)
             | Message::NameReply(..)
+            | Message::RingPlace(..)
             | Message::OutputCredit(_)
             | Message::Input { .. }
             | Message::InputEnd(_)
@@ -515,34 +519,6 @@ impl Engine {
             | Message::Attach(_)
             | Message::Received(_)
             | Message::Gone(_) => self.child_misbehaved(agent, "it gave its parent an order"),
-        }
-    }
-
-    /// Handles what a child of the tree says that the job's messages take.
-    pub(crate) fn on_job_message_from_below(&mut self, agent: AgentId, message: Message) {
-        if let Message::JobFault(job, fault) = message {
-            self.fault(job, *fault);
-        } else if let Message::Warning(job, warning) = message {
-            self.warn(job, warning);
-        } else if let Message::NameRequest(..) = message {
-            self.up_job(message);
-        } else if let Message::Enter { job: _, fence, payload } = message {
-            self.on_child_enter(agent, fence, payload);
-        } else if let Message::GroupEnter { group, payload, .. } = message {
-            self.on_group_enter(agent, &group, payload);
-        } else if let Message::Output(output) = message {
-            self.on_child_output(agent, output);
-        } else if let Message::Done { job: _, statuses, by_order } = message {
-            if let Some(job) = &mut self.job {
-                job.note_order(by_order);
-            }
-            self.on_child_done(agent, statuses);
-        } else if let Message::Records(_, records) = message {
-            self.keep_records(records);
-        } else if let Message::InputCredit(_, bytes) = message {
-            self.on_input_taken(Reader::Child(agent), bytes);
-        } else if let Message::InputClosed(_) = message {
-            self.on_input_closed(Reader::Child(agent));
         }
     }
 

@@ -177,6 +177,11 @@ impl Head {
                     orders.down.push(Message::Release { job, fence, payload });
                 }
             }
+            Message::RingEnter(job, ring, stretch) => {
+                if matches!(self.state, State::Running) {
+                    orders.down.push(Message::RingPlace(job, ring, Box::new(stretch.close())));
+                }
+            }
             Message::InputCredit(_, bytes) if self.input_open => {
                 orders.effects.push_back(Effect::ReadInput(bytes));
             }
@@ -206,6 +211,7 @@ impl Head {
             | Message::GroupRelease { .. }
             | Message::GroupAwaited(..)
             | Message::NameReply(..)
+            | Message::RingPlace(..)
             | Message::OutputCredit(_)
             | Message::Input { .. }
             | Message::InputEnd(_)

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use model::{
     AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, TaskMap, Time, Usage,
 };
-use proto::{Event, Fence, Lines};
+use proto::{Event, Fence, Lines, Ring};
 use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Output, Stream};
 
 use crate::engine::{Engine, Phase};
@@ -26,6 +26,7 @@ mod input;
 mod names;
 mod output;
 mod records;
+mod ring;
 
 use callers::Callers;
 use exchange::Exchange;
@@ -48,6 +49,7 @@ pub(crate) struct Job {
     /// Where tasks connect to a port: boxed, since few do.
     callers: Option<Box<Callers>>,
     fence: Fence,
+    ring: Ring,
     exchange: Exchange,
     groups: Groups,
     stopping: Option<Stopping>,
@@ -141,6 +143,7 @@ impl Job {
             pmi: pmi::Server::new(info),
             callers: None,
             fence: Fence::new(!ranks.is_empty(), children.iter().copied()),
+            ring: Ring::new(!ranks.is_empty(), children.iter().copied()),
             exchange: Exchange::None,
             groups: Groups::default(),
             stopping: None,
@@ -164,6 +167,7 @@ impl Job {
     pub(crate) fn add_child(&mut self, agent: AgentId) {
         self.children.insert(agent);
         self.fence.add_child(agent);
+        self.ring.add_child(agent);
     }
 
     /// Takes note of a fault on its way up.
@@ -180,6 +184,7 @@ impl Job {
     /// Waits for these children and no others; nothing is launched yet.
     pub(crate) fn set_children(&mut self, children: BTreeSet<AgentId>) {
         self.fence = Fence::new(self.has_tasks(), children.iter().copied());
+        self.ring = Ring::new(self.has_tasks(), children.iter().copied());
         self.children = children;
     }
 
@@ -189,7 +194,13 @@ impl Job {
         self.tasks.clear();
         self.to_spawn.clear();
         self.sweep = Sweep::Done;
+        self.end_collectives();
+    }
+
+    /// No task here enters a fence or a ring any more.
+    fn end_collectives(&mut self) {
         self.fence.on_local_end();
+        self.ring.on_local_end();
     }
 
     /// Whether tasks below this child may still run, as far as is known.
@@ -423,11 +434,11 @@ impl Engine {
         {
             job.sweep = Sweep::Asked;
             job.callers = None;
-            job.fence.on_local_end();
+            job.end_collectives();
             let id = job.id();
             self.effects.push_back(Effect::Sweep(id));
             self.mark(self.id, MarkKind::TasksEnded);
-            self.drain_fence();
+            self.drain_collectives();
         }
     }
 
@@ -445,9 +456,10 @@ impl Engine {
             job.statuses.merge(&statuses);
             if !is_lost {
                 job.fence.on_child_end(agent);
+                job.ring.on_child_end(agent);
             }
             self.on_input_closed(Reader::Child(agent));
-            self.drain_fence();
+            self.drain_collectives();
             self.on_child_left_groups(agent);
         }
     }

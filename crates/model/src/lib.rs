@@ -7,6 +7,7 @@ mod id_set;
 mod ids;
 mod time;
 
+mod ring;
 mod route;
 mod tree;
 
@@ -44,6 +45,7 @@ pub use placement::{Order, Placement, PlacementError, Request, Slots, place};
 pub use pmi::{PmiDialect, PmiOffer, PmiOfferError};
 pub use rank_group::RankGroup;
 pub use rankmap::{RankMap, RankMapError, RankMapMisfit, RankMapProblem};
+pub use ring::{RingPlace, RingStretch};
 pub use route::{Route, RouteError};
 pub use status::{ExitStatus, Signal, SignalError};
 pub use status_runs::{StatusRun, StatusRuns};

@@ -14,6 +14,7 @@ mod barrier;
 mod names;
 mod pmi1;
 mod pmi2;
+mod ring;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -21,10 +22,11 @@ use core::mem;
 use core::ops::ControlFlow;
 
 use bytes::{Bytes, BytesMut};
-use model::{NameRequest, Rank, RankGroup};
+use model::{NameRequest, Rank, RankGroup, RingStretch};
 
 use barrier::{Barrier, Entered, present};
 use names::Pending;
+use ring::{InRing, Ring};
 
 use crate::meetings::Meetings;
 use crate::node_attributes::NodeAttributes;
@@ -43,6 +45,7 @@ pub struct Server {
     barrier_waits_for: usize,
     barrier: Barrier,
     meetings: Meetings,
+    ring: Ring,
     attributes: NodeAttributes,
     /// The replies to the client whose bytes are being handled.
     replies: BytesMut,
@@ -58,6 +61,8 @@ struct Client {
     entered: Option<Entered>,
     /// Its connection has ended as it should, or its process in any way: it enters no further barrier.
     left: bool,
+    /// Waits for the ring to be closed.
+    ring: Option<InRing>,
     /// What it has asked the name service, in order.
     pending: VecDeque<Pending>,
     /// Its end or its fault has been reported, and nothing that it sends counts.
@@ -102,6 +107,9 @@ pub enum Effect {
         /// Pairs as [`Pairs`](crate::Pairs) reads them.
         pairs: Bytes,
     },
+    /// All tasks here are in a ring, or have left, and stand in it like this: have it closed with the other agents of
+    /// the job, then call `on_ring_closed`.
+    Ring(RingStretch),
     /// Ask the session's name service, then call `on_name_reply` with its answer.
     Ask {
         /// Who asks.
@@ -158,6 +166,7 @@ impl Server {
             clients,
             barrier: Barrier::Gathering,
             meetings: Meetings::default(),
+            ring: Ring::default(),
             attributes: NodeAttributes::default(),
             replies: BytesMut::new(),
             effects: VecDeque::new(),
@@ -317,6 +326,7 @@ impl Server {
             self.meetings.leave(rank);
             self.meet();
         }
+        self.close_ring_if_complete();
         self.exchange_if_complete(index);
         self.leave_if_all_left();
     }
@@ -354,6 +364,7 @@ impl Client {
             appnum,
             state: ClientState::NotPmi,
             entered: None,
+            ring: None,
             pending: VecDeque::new(),
             left: false,
             condemned: false,

@@ -114,6 +114,7 @@ impl Job {
                 Effect::Exchange { pairs } => self.enter(pairs),
                 Effect::Leave => {}
                 Effect::ExchangeGroup { .. }
+                | Effect::Ring(_)
                 | Effect::Ask { .. }
                 | Effect::Abort { .. }
                 | Effect::Violation { .. }

@@ -6,7 +6,8 @@
 //! with the input's `key=value` from elsewhere), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
 //! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`, `call` (each line of input is what
 //! one read of a connection to `PMI_PORT` finds), `connected RANK` (that was a task's, which sent each line of input behind
-//! it), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|PORT` (of the name service).
+//! it), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|PORT` (of the name service), `close FIRST LEFT RIGHT` (the
+//! ring is closed).
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
 
@@ -15,7 +16,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
-use model::{NameReply, NameRequest, PmiOffer, Rank, RankGroup};
+use model::{NameReply, NameRequest, PmiOffer, Rank, RankGroup, RingPlace, RingStretch};
 use pmi::{Call, ClientState, Effect, JobInfo, LocalTask, Message, MessageBuffer, Pairs, Server};
 use testkit::{Case, run_datadriven};
 
@@ -100,6 +101,11 @@ fn names_are_asked_for_elsewhere_and_answered_in_order() {
 }
 
 #[test]
+fn tasks_in_a_ring_learn_who_is_next_to_them() {
+    run("ring.txt");
+}
+
+#[test]
 fn a_dialect_that_is_not_offered_is_refused_with_the_option_that_helps() {
     run("offer.txt");
 }
@@ -178,6 +184,12 @@ impl Session {
                 self.server.on_call(rank(), lines.as_bytes());
             }
             "hung-up" => self.server.on_call_ended(rank()),
+            "close" => {
+                let value = |index: usize| case.args[index].as_bytes().to_vec();
+                let first = case.args[0].parse().unwrap();
+                let (left, right) = (value(1), value(2));
+                self.server.on_ring_closed(&RingPlace { first, left, right });
+            }
             "answer" => self.server.on_name_reply(rank(), &name_reply(case)),
             "closed" => self.server.on_closed(rank()),
             "exit" => self.server.on_task_exit(rank(), case.args.contains(&"missed")),
@@ -236,6 +248,10 @@ impl Session {
                 let pairs: String =
                     Pairs::new(pairs).map(|pair| show_pair(&pair.unwrap())).collect();
                 writeln!(out, "exchange of {}:{}{pairs}", group.ranks, group.tag)
+            }
+            Effect::Ring(RingStretch { count, left, right }) => {
+                let [left, right] = [left, right].map(|value| value.escape_ascii().to_string());
+                writeln!(out, "ring of {count}, `{left}` to `{right}`")
             }
             Effect::Ask { rank, request } => {
                 writeln!(out, "{rank} asks: {}", show_request(request))

@@ -4,26 +4,19 @@
 //! to its parent; the head answers with the whole, which travels back down the same edges. So the
 //! head receives one message per child, not one per node, and every link carries two messages a
 //! fence. Payloads are only concatenated: what is in them is `pmi`'s.
-//!
-//! A part whose tasks have all ended can't enter any more and is not waited for: a task that ends
-//! without entering must not leave the others in a barrier for ever. Losing an agent is another
-//! matter, and ends the job.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use bytes::{Bytes, BytesMut};
 use model::AgentId;
 
+use crate::gather::{Ended, Gather};
+
 /// The fences of one job on one agent, one after the other.
 #[derive(Debug)]
 pub struct Fence {
-    number: u32,
-    /// `None` where no task of the job runs.
-    local: Option<Part>,
-    children: BTreeMap<AgentId, Part>,
-    counts: Counts,
-    entered: bool,
+    gather: Gather<Bytes>,
     effects: VecDeque<FenceEffect>,
 }
 
@@ -52,69 +45,20 @@ pub enum FenceError {
     EarlyRelease(u32),
 }
 
-/// One of those that a fence waits for.
-#[derive(Debug)]
-enum Part {
-    Awaited,
-    Entered(Bytes),
-    Ended,
-}
-
-/// How many parts are in which state, so that none of very many children costs a look at all.
-#[derive(Debug, Default)]
-struct Counts {
-    awaited: usize,
-    entered: usize,
-}
-
-impl Counts {
-    /// Puts a part into another state.
-    fn change(&mut self, part: &mut Part, to: Part) {
-        if let Some(count) = self.of(part) {
-            *count -= 1;
-        }
-        if let Some(count) = self.of(&to) {
-            *count += 1;
-        }
-        *part = to;
-    }
-
-    fn of(&mut self, part: &Part) -> Option<&mut usize> {
-        match part {
-            Part::Awaited => Some(&mut self.awaited),
-            Part::Entered(_) => Some(&mut self.entered),
-            Part::Ended => None,
-        }
-    }
-}
-
 impl Fence {
     /// The fences of a job with tasks on this agent (`local`) and below these children.
     pub fn new(local: bool, children: impl IntoIterator<Item = AgentId>) -> Fence {
-        let mut fence = Fence {
-            number: 0,
-            local: local.then_some(Part::Awaited),
-            children: BTreeMap::new(),
-            counts: Counts { awaited: usize::from(local), entered: 0 },
-            entered: false,
-            effects: VecDeque::new(),
-        };
-        children.into_iter().for_each(|child| fence.add_child(child));
-        fence
+        Fence { gather: Gather::new(local, children), effects: VecDeque::new() }
     }
 
     /// Waits for one more child. Nobody has entered a fence yet.
     pub fn add_child(&mut self, child: AgentId) {
-        let part = self.children.entry(child).or_insert(Part::Ended);
-        self.counts.change(part, Part::Awaited);
+        self.gather.add_child(child);
     }
 
     /// Handles that all local tasks have entered.
     pub fn on_local_enter(&mut self, payload: Bytes) {
-        let Some(part @ Part::Awaited) = &mut self.local else {
-            panic!("local tasks enter a fence once");
-        };
-        self.counts.change(part, Part::Entered(payload));
+        self.gather.enter_local(payload);
         self.advance();
     }
 
@@ -125,56 +69,37 @@ impl Fence {
         fence: u32,
         payload: Bytes,
     ) -> Result<(), FenceError> {
-        match self.children.get_mut(&child) {
-            Some(part @ Part::Awaited) if fence == self.number && !self.entered => {
-                self.counts.change(part, Part::Entered(payload));
-                self.advance();
-                Ok(())
-            }
-            Some(_) | None => Err(FenceError::UnexpectedEnter { child, fence }),
+        if !self.gather.enter_child(child, fence, payload) {
+            return Err(FenceError::UnexpectedEnter { child, fence });
         }
+        self.advance();
+        Ok(())
     }
 
     /// The children that are waited for.
     pub fn awaited_children(&self) -> impl Iterator<Item = AgentId> {
-        let is_awaited = |part: &&Part| matches!(part, Part::Awaited);
-        let awaited = self.children.iter().filter(move |(_, part)| is_awaited(part));
-        awaited.map(|(child, _)| *child)
+        self.gather.awaited_children()
     }
 
     /// Handles that no local task can enter any more.
     pub fn on_local_end(&mut self) {
-        if let Some(part) = &mut self.local {
-            self.counts.change(part, Part::Ended);
-        }
+        self.gather.end_local();
         self.advance();
     }
 
     /// Handles that no task below a child can enter any more.
     pub fn on_child_end(&mut self, child: AgentId) {
-        if let Some(part) = self.children.get_mut(&child) {
-            self.counts.change(part, Part::Ended);
-            self.advance();
-        }
+        self.gather.end_child(child);
+        self.advance();
     }
 
-    /// Handles the parent's release. A parent releases all its children, those with it whose tasks
-    /// have ended: they waited for nothing.
+    /// Handles the parent's release.
     pub fn on_release(&mut self, fence: u32, payload: Bytes) -> Result<(), FenceError> {
-        if !self.entered && self.has_ended() {
-            return Ok(());
+        match self.gather.end(fence) {
+            Ended::Well => self.effects.push_back(FenceEffect::Release(fence, payload)),
+            Ended::NotHere => {}
+            Ended::Early => return Err(FenceError::EarlyRelease(fence)),
         }
-        if fence != self.number || !self.entered {
-            return Err(FenceError::EarlyRelease(fence));
-        }
-        self.number += 1;
-        self.entered = false;
-        for part in self.local.iter_mut().chain(self.children.values_mut()) {
-            if matches!(part, Part::Entered(_)) {
-                self.counts.change(part, Part::Awaited);
-            }
-        }
-        self.effects.push_back(FenceEffect::Release(fence, payload));
         Ok(())
     }
 
@@ -183,28 +108,17 @@ impl Fence {
         self.effects.pop_front()
     }
 
-    /// Whether no task below can enter any more.
-    fn has_ended(&self) -> bool {
-        self.counts.awaited == 0 && self.counts.entered == 0
-    }
-
     fn advance(&mut self) {
-        if !self.entered && self.counts.entered > 0 && self.counts.awaited == 0 {
-            self.entered = true;
-            let payload = self.whole();
-            self.effects.push_back(FenceEffect::Enter(self.number, payload));
+        if let Some(number) = self.gather.completes() {
+            self.effects.push_back(FenceEffect::Enter(number, self.whole()));
         }
     }
 
     fn whole(&self) -> Bytes {
         let payloads: Vec<&Bytes> = self
-            .local
-            .iter()
-            .chain(self.children.values())
-            .filter_map(|part| match part {
-                Part::Entered(payload) => Some(payload),
-                Part::Awaited | Part::Ended => None,
-            })
+            .gather
+            .brought()
+            .map(|(_, payload)| payload)
             .filter(|payload| !payload.is_empty())
             .collect();
         if let [payload] = payloads.as_slice() {

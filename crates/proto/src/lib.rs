@@ -7,10 +7,12 @@ mod backlog;
 mod credit;
 mod event;
 mod fence;
+mod gather;
 mod heartbeat;
 mod last_lines;
 mod lines;
 mod readers;
+mod ring;
 
 pub use backlog::Backlog;
 pub use credit::{Credit, Grants};
@@ -20,3 +22,4 @@ pub use heartbeat::{Silence, Ticker};
 pub use last_lines::LastLines;
 pub use lines::{Lines, PIECE_BYTES_MAX, QUIET, READ_BYTES_BEST};
 pub use readers::Readers;
+pub use ring::{Ring, RingEffect, RingError};

@@ -24,6 +24,8 @@ pub(crate) struct Checker {
     excused: BTreeMap<usize, u32>,
     /// Who has entered the barrier of a group.
     meetings: BTreeMap<Meeting, BTreeSet<u32>>,
+    /// Of each ring who has which number in it, and who is on either side.
+    rings: BTreeMap<(usize, u32), [u32; 3]>,
     /// Tasks that have ended, and for which nobody waits.
     excused_ranks: BTreeSet<u32>,
     /// Bytes of each stream that the head has written.
@@ -91,6 +93,21 @@ impl Checker {
         if entered + excused != self.n_tasks {
             let n_tasks = self.n_tasks;
             self.violate(format!("fence {fence} released when {entered} of {n_tasks} had entered"));
+        }
+    }
+
+    /// Who stand side by side in a ring know of each other, and in a whole ring the last and the first do.
+    pub(crate) fn on_ring(&mut self, ring: usize, rank: Rank, [number, left, right]: [u32; 3]) {
+        let other = self.rings.insert((ring, number), [left, rank.0, right]);
+        let before = number.checked_sub(1).unwrap_or(self.n_tasks - 1);
+        let behind = (number + 1) % self.n_tasks;
+        let is_right = |side: u32, theirs: usize, of: u32| {
+            let place = self.rings.get(&(ring, side));
+            place.is_none_or(|place| place[1] == of && place[theirs] == rank.0)
+        };
+        if other.is_some() || !is_right(before, 2, left) || !is_right(behind, 0, right) {
+            let words = format!("rank {rank} is number {number} of a ring, {left} to {right}");
+            self.violate(words);
         }
     }
 

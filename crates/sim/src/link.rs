@@ -165,6 +165,8 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Warning(..)
         | Message::NameRequest(..)
         | Message::NameReply(..) => 0,
+        Message::RingEnter(_, _, stretch) => stretch.left.len() + stretch.right.len(),
+        Message::RingPlace(_, _, place) => place.left.len() + place.right.len(),
     };
     HEADER + payload as u64
 }
@@ -206,6 +208,8 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::Warning(..) => "Warning",
         Message::NameRequest(..) => "NameRequest",
         Message::NameReply(..) => "NameReply",
+        Message::RingEnter(..) => "RingEnter",
+        Message::RingPlace(..) => "RingPlace",
         Message::Contacts(_) => "Contacts",
         Message::Resolve(_) => "Resolve",
         Message::Route(_) => "Route",

@@ -81,6 +81,11 @@ pub(crate) fn unpublish(dialect: PmiDialect, service: &str) -> Words {
     }
 }
 
+/// Only PMI-2 has rings; any task may speak it.
+pub(crate) fn ring(rank: Rank) -> Words {
+    frame(&format!("cmd=ring;ring-count=1;ring-left={rank};ring-right={rank};"), "")
+}
+
 pub(crate) fn fence(dialect: PmiDialect) -> Words {
     match dialect {
         PmiDialect::One => line("cmd=barrier_in", "cmd=barrier_out"),

@@ -286,7 +286,8 @@ fn meetings(random: &mut Random) -> Script {
         let script =
             script.wait(Duration::from_millis(random.below(2_000))).then(Step::Meet(groups));
         let script = groupings.into_iter().map(Step::CheckMember).fold(script, Script::then);
-        if random.once_in(3) { script.then(Step::Fence) } else { script }
+        let script = if random.once_in(3) { script.then(Step::Fence) } else { script };
+        if random.once_in(3) { script.then(Step::Ring) } else { script }
     });
     script.then(Step::PmiFinalize)
 }

@@ -32,6 +32,8 @@ pub enum Step {
     LookUp(u32),
     /// Take back what one has published.
     Unpublish,
+    /// Stand in a ring of all tasks, and learn who is on either side.
+    Ring,
     /// Ask for the number of one's own program, and check it.
     CheckProgram,
     /// Get the card of the task so many ranks on (modulo the number of tasks) and check it.
@@ -145,9 +147,9 @@ impl Script {
         self.then(Step::Exit(status))
     }
 
-    /// Whether groups of tasks meet.
+    /// Whether tasks meet in another way than in fences.
     pub(crate) fn meets(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Meet(_)))
+        self.steps.iter().any(|step| matches!(step, Step::Meet(_) | Step::Ring))
     }
 
     pub(crate) fn steps(&self) -> Rc<[Step]> {

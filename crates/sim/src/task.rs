@@ -35,6 +35,8 @@ pub(crate) enum Act {
     EnteredFence(usize),
     /// It has left its fence of this number.
     LeftFence(usize),
+    /// It is in its ring of this number, with this number in it and between these ranks.
+    InRing(usize, [u32; 3]),
     /// It has entered its group's barrier.
     EnteredMeeting(Meeting),
     /// It has left it, of which these are the members.
@@ -84,6 +86,8 @@ pub(crate) struct Task {
     ignores_term: bool,
     /// How many fences it has entered.
     pub(crate) fences: usize,
+    /// How many rings it has been in.
+    rings: usize,
     /// How often it has met its group under a tag.
     meetings: BTreeMap<(Grouping, i32), u32>,
     pub(crate) waits_for: Wait,
@@ -156,6 +160,7 @@ impl Task {
             done: 0,
             ignores_term: false,
             fences: 0,
+            rings: 0,
             meetings: BTreeMap::new(),
             waits_for: Wait::Turn,
             stopped_until: Time::ZERO,
@@ -251,6 +256,7 @@ impl Task {
                 self.check_card(Rank(*next.unwrap_or(&members[0])))
             }
             Step::Meet(groups) => self.meet(&groups),
+            Step::Ring => self.ring(),
             Step::Fence => self.fence(),
             Step::PmiFinalize => self.ask(pmi_words::finalize(self.dialect)),
             Step::Abort(code) => {
@@ -394,6 +400,25 @@ impl Task {
         }
         acts.push(Act::Pmi(lines.into()));
         acts
+    }
+
+    /// Both values of a task are its rank.
+    fn ring(&mut self) -> Vec<Act> {
+        if self.done == 0 {
+            return self.ask(pmi_words::ring(self.rank));
+        }
+        let Some(reply) = self.pmi.message() else { return self.wait_for(Wait::Pmi) };
+        let number = |field: &str| {
+            let value =
+                reply.split(';').find_map(|text| text.strip_prefix(field)?.strip_prefix('='));
+            value.and_then(|value| value.parse().ok())
+        };
+        let parts = (number("ring-count"), number("ring-left"), number("ring-right"));
+        let (Some(count), Some(left), Some(right)) = parts else {
+            return vec![Act::Wrong(format!("rank {} heard {reply:?} of a ring", self.rank))];
+        };
+        self.rings += 1;
+        self.next_with(Act::InRing(self.rings - 1, [count, left, right]))
     }
 
     fn fence(&mut self) -> Vec<Act> {

@@ -41,6 +41,20 @@ fn an_mpi_job_exchanges_its_cards_across_agents() {
 }
 
 #[test]
+fn tasks_stand_in_a_ring_for_one_message_an_edge_either_way() {
+    for tree in TREES {
+        for (n, tasks) in [(1, 1), (1, 8), (2, 1), (7, 3), (30, 2)] {
+            let script = Script::new().then(Step::PmiInit).then(Step::Ring).then(Step::Ring);
+            let script = script.then(Step::PmiFinalize);
+            let report = Session::of(n).tree(tree).tasks(tasks).script(script).run();
+            assert_eq!(report.code, Some(0), "{tree} {n}x{tasks}");
+            let sent = (report.sent("RingEnter"), report.sent("RingPlace"));
+            assert_eq!(sent, (u64::from(2 * n), u64::from(2 * n)), "{tree} {n}x{tasks}");
+        }
+    }
+}
+
+#[test]
 fn what_a_task_publishes_others_look_up_whatever_they_speak_and_wherever_they_are() {
     for tree in TREES {
         for (n, tasks) in [(1, 3), (2, 1), (7, 3), (30, 2)] {

@@ -108,6 +108,8 @@ impl Class {
             | Message::Warning(..)
             | Message::NameRequest(..)
             | Message::NameReply(..)
+            | Message::RingEnter(..)
+            | Message::RingPlace(..)
             | Message::Contacts(_)
             | Message::Resolve(_)
             | Message::Route(_)

@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, IdSet, JobId, NameReply, NameRequest, Rank, RankGroup, Route, Signal,
-    StatusRuns, TaskMap, Tree, Usage,
+    AgentId, ExitStatus, IdSet, JobId, NameReply, NameRequest, Rank, RankGroup, RingPlace,
+    RingStretch, Route, Signal, StatusRuns, TaskMap, Tree, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -147,6 +147,10 @@ pub enum Message {
     NameRequest(JobId, Rank, Box<NameRequest>),
     /// Down, to the node of the task that has asked: the answer.
     NameReply(JobId, Rank, Box<NameReply>),
+    /// Up: every task below has entered ring number so many, and is in this stretch of it.
+    RingEnter(JobId, u32, Box<RingStretch>),
+    /// Down, to one child: where the stretch of its subtree is in the ring of this number.
+    RingPlace(JobId, u32, Box<RingPlace>),
     /// Up, before the last [`Message::Joined`] of a subtree: where its agents listen. Down, the answer
     /// to [`Message::Resolve`].
     Contacts(Vec<(AgentId, Contact)>),

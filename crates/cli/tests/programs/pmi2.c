@@ -1,5 +1,5 @@
 /* What a PMI-2 program does with the client library of Slurm: every rank puts a card, meets the others, reads all cards,
- * and tells its node something. `pmi2 abort` ends the job instead. */
+ * learns its neighbours in a ring, and tells its node something. `pmi2 abort` ends the job instead. */
 #include <slurm/pmi2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +51,26 @@ static void exchange(int size, const char *job)
           "a card that nobody has put was found");
 }
 
+/* Neighbours in a ring tell each other their number in it, by the cards that all have put. */
+static void meet_neighbours(int size, const char *job)
+{
+    char own[16], left[64], right[64], key[64], value[64];
+    int number, ring_size, length;
+    sprintf(own, "%d", rank);
+    call(PMIX_Ring(own, &number, &ring_size, left, right, sizeof left), "ring");
+    check(ring_size == size && number >= 0 && number < size, "a number that no ring has");
+    sprintf(key, "ring-%d", rank);
+    sprintf(value, "%d", number);
+    call(PMI2_KVS_Put(key, value), "put of the number");
+    call(PMI2_KVS_Fence(), "fence");
+    sprintf(key, "ring-%s", left);
+    call(PMI2_KVS_Get(job, -1, key, value, sizeof value, &length), "get of the left one's number");
+    check(atoi(value) == (number + size - 1) % size, "the left one has another number");
+    sprintf(key, "ring-%s", right);
+    call(PMI2_KVS_Get(job, -1, key, value, sizeof value, &length), "get of the right one's number");
+    check(atoi(value) == (number + 1) % size, "the right one has another number");
+}
+
 static void tell_node(const char *local_rank)
 {
     char value[PMI2_MAX_ATTRVALUE];
@@ -76,6 +96,7 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "abort") && rank == size - 1)
         PMI2_Abort(1, "enough");
     exchange(size, job);
+    meet_neighbours(size, job);
     tell_node(getenv("MPI_LOCALRANKID"));
     exchange(size, job);
     call(PMI2_Finalize(), "finalize");

@@ -75,12 +75,16 @@ impl Engine {
                 pmi::Effect::ExchangeGroup { group, pairs } => {
                     self.on_group_exchange(&group, pairs);
                 }
+                pmi::Effect::Ring(stretch) => {
+                    job.ring.on_local_enter(stretch);
+                    self.drain_ring();
+                }
                 pmi::Effect::Ask { rank, request } => {
                     self.up_job(Message::NameRequest(id, rank, Box::new(request)));
                 }
                 pmi::Effect::Leave => {
-                    job.fence.on_local_end();
-                    self.drain_fence();
+                    job.end_collectives();
+                    self.drain_collectives();
                 }
                 pmi::Effect::Abort { rank, code, message } => {
                     let message = message.as_str().to_string();
@@ -124,7 +128,13 @@ impl Engine {
         }
     }
 
-    pub(super) fn drain_fence(&mut self) {
+    /// Goes on with fences and rings.
+    pub(super) fn drain_collectives(&mut self) {
+        self.drain_fence();
+        self.drain_ring();
+    }
+
+    fn drain_fence(&mut self) {
         while let Some(job) = &mut self.job
             && let Some(effect) = job.fence.poll_effect()
         {

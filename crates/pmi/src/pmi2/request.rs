@@ -42,6 +42,10 @@ pub(crate) enum Request<'a> {
         job: Option<Cow<'a, [u8]>>,
         key: Cow<'a, [u8]>,
     },
+    Ring {
+        left: Cow<'a, [u8]>,
+        right: Cow<'a, [u8]>,
+    },
     NamePublish {
         service: Cow<'a, [u8]>,
         port: Cow<'a, [u8]>,
@@ -114,6 +118,10 @@ fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
         },
         b"name-lookup" => Request::NameLookup { service: service(fields)? },
         b"name-unpublish" => Request::NameUnpublish { service: service(fields)? },
+        b"ring" => Request::Ring {
+            left: fields.get("ring-left").unwrap_or_default(),
+            right: fields.get("ring-right").unwrap_or_default(),
+        },
         b"spawn" => Request::Spawn,
         _ => return Err(Refusal(ReturnCode::Other, "unknown_command")),
     })

@@ -7,6 +7,7 @@ use model::{NameRequest, PmiDialect};
 
 use super::barrier::Entered;
 use super::names::Asker;
+use super::ring::InRing;
 use super::{ClientState, Effect, Server};
 use crate::node_attributes::Waiter;
 use crate::pmi2::{Asked, Refusal, Reply, Request, ReturnCode};
@@ -66,6 +67,14 @@ impl Server {
                     asked,
                     Refusal(ReturnCode::Fail, "connecting_jobs_not_supported"),
                 );
+            }
+            Request::Ring { left, right } => {
+                if left.len().max(right.len()) > Limits::PMI2.value {
+                    let refusal = Refusal(ReturnCode::InvalidValueLength, "value_too_long");
+                    refuse(&mut self.replies, asked, refusal);
+                    return Ok(());
+                }
+                return self.enter_ring(index, InRing::new(asked, left, right));
             }
             Request::NamePublish { service, port } => {
                 let (service, port) = (service.to_vec(), port.to_vec());

@@ -5,7 +5,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use model::{
     AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PmiOffer, Rank,
-    RankGroup, Route, Signal, StatusRuns, TaskMap, Tree, Usage,
+    RankGroup, RingStretch, Route, Signal, StatusRuns, TaskMap, Tree, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -62,6 +62,11 @@ fn job_message() -> impl Strategy<Value = Message> {
             payload
         }),
         (job(), group()).prop_map(|(job, group)| Message::GroupAwaited(job, group)),
+        (job(), number(), ring_stretch())
+            .prop_map(|(job, ring, stretch)| { Message::RingEnter(job, ring, Box::new(stretch)) }),
+        (job(), number(), ring_stretch()).prop_map(|(job, ring, stretch)| {
+            Message::RingPlace(job, ring, Box::new(stretch.close()))
+        }),
         (job(), rank(), name_request()).prop_map(|(job, rank, request)| {
             Message::NameRequest(job, rank, Box::new(request))
         }),
@@ -226,6 +231,12 @@ fn job_spec() -> impl Strategy<Value = JobSpec> {
             grace_ms,
         }
     })
+}
+
+fn ring_stretch() -> impl Strategy<Value = RingStretch> {
+    let text = || vec(any::<u8>(), 0..9);
+    let parts = (number(), text(), text());
+    parts.prop_map(|(count, left, right)| RingStretch { count, left, right })
 }
 
 fn name_request() -> impl Strategy<Value = NameRequest> {

@@ -5,7 +5,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use model::{
     AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PmiOffer, Rank,
-    RankGroup, Route, Signal, StatusRuns, TaskMap, Tree, Usage,
+    RankGroup, RingStretch, Route, Signal, StatusRuns, TaskMap, Tree, Usage,
 };
 use wire::{
     AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
@@ -52,6 +52,8 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Warning(JOB, job_warning()),
         Message::NameRequest(JOB, Rank(3), Box::new(name_request())),
         Message::NameReply(JOB, Rank(3), Box::new(NameReply::Port(b"tag#0$".to_vec()))),
+        Message::RingEnter(JOB, 2, Box::new(ring_stretch())),
+        Message::RingPlace(JOB, 2, Box::new(ring_stretch().close())),
         Message::Contacts(vec![contact()]),
         Message::Resolve(AgentId(9)),
         Message::Route(Box::new(Routes { members: IdSet::range(1, 9), contacts: vec![contact()] })),
@@ -108,6 +110,8 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::Warning(..) => "warning",
         Message::NameRequest(..) => "name_request",
         Message::NameReply(..) => "name_reply",
+        Message::RingEnter(..) => "ring_enter",
+        Message::RingPlace(..) => "ring_place",
         Message::Contacts(_) => "contacts",
         Message::Resolve(_) => "resolve",
         Message::Route(_) => "route",
@@ -166,6 +170,10 @@ fn work() -> Work {
 fn launch() -> Launch {
     let map = TaskMap::from_counts([2, 0, 3]).unwrap();
     Launch { job: JOB, members: IdSet::range(1, 1).union(&IdSet::range(3, 3)), map: Some(map) }
+}
+
+fn ring_stretch() -> RingStretch {
+    RingStretch { count: 300, left: b"first".to_vec(), right: b"last".to_vec() }
 }
 
 fn name_request() -> NameRequest {
