@@ -4,7 +4,6 @@
 //! dies may take a thousand agents with it, and that is one fault. A task that
 //! failed is a result and gets a line without `error:`, since nothing of ours went wrong.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
 use std::time::Duration;
@@ -13,10 +12,11 @@ use agent::StartPlan;
 use engine::{HeadConfig, Outcome};
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, TaskMap, fold_names};
 use observe::{agent_name, seconds};
-use wire::{AgentLoss, JobFault, LossCause, ShellFailureKind, StartCause, StartFailure};
+use wire::{AgentLoss, JobFault, LossCause};
 
 mod members;
 mod node_faults;
+mod starts;
 
 use members::{Level, level_of};
 
@@ -122,28 +122,14 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    fn start_failures(&mut self, level: Level, failures: &[StartFailure]) {
-        if failures.is_empty() {
-            return;
-        }
-        let all = failures.iter().fold(IdSet::new(), |all, failure| all.union(&failure.agents));
-        let (count, of) = (all.len(), self.names.len());
-        let names = self.fold(&all);
-        self.line(format!("{level}: could not start an agent on {count} of {of} nodes: {names}"));
-        let causes = failures.iter().map(|failure| self.cause(failure)).collect();
-        self.causes(causes);
-        for hint in hints(failures) {
-            self.line(format!("hint: {hint}"));
-        }
-    }
-
     /// One block for each distinct cause, in the order in which they were heard of.
     fn causes(&mut self, causes: Vec<Cause>) {
         let blocks = self.blocks(causes);
         let left_out = blocks.len().saturating_sub(CAUSES_MAX);
         for Block { cause, .. } in blocks.into_iter().take(CAUSES_MAX) {
             let names = self.fold(&cause.agents);
-            self.line(format!("  {names}: {}", cause.full_text()));
+            let from = self.from(&cause.by);
+            self.line(format!("  {names}{from}: {}", cause.full_text()));
             self.words(&cause.words);
         }
         if left_out > 0 {
@@ -154,7 +140,8 @@ impl Report<'_> {
     fn blocks(&self, causes: Vec<Cause>) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
         for cause in causes {
-            let key = (cause.text.clone(), self.without_names(&cause.agents, &cause.words));
+            let words = self.without_names(&cause.agents, &cause.words);
+            let key = (cause.text.clone(), words, cause.by.is_empty());
             match blocks.iter_mut().find(|block| block.key == key) {
                 Some(block) => block.cause.add(&cause),
                 None => blocks.push(Block { key, cause }),
@@ -178,28 +165,6 @@ impl Report<'_> {
             Some(name) => with_placeholder(words, &name),
             None => words.to_owned(),
         }
-    }
-
-    fn cause(&self, failure: &StartFailure) -> Cause {
-        let text = match failure.cause {
-            StartCause::Shell(kind, status) => {
-                let shell = self.program.shell;
-                format!("{}the {shell} {} after {ELAPSED}", kind_text(kind), status_text(status))
-            }
-            StartCause::NoShell(errno) => {
-                format!("the {} could not be run: {}", self.program.shell, errno_text(errno))
-            }
-            StartCause::Silent => format!("no answer within {ELAPSED}"),
-            StartCause::Deadline => "not up when the time to join was over".to_owned(),
-        };
-        let text = match failure.attempts {
-            0 | 1 => text,
-            attempts => format!("{text}, tried {attempts} times"),
-        };
-        let elapsed = millis(failure.elapsed_ms);
-        let (agents, words) = (failure.agents.clone(), failure.words.clone());
-        let below = IdSet::new();
-        Cause { agents, below, text, words, shortest: elapsed, longest: elapsed }
     }
 
     /// One line for each distinct cause: what many were lost of at once is one fault.
@@ -253,6 +218,7 @@ impl Report<'_> {
         Cause {
             below: loss.agents.difference(&agents),
             agents,
+            by: IdSet::new(),
             text,
             words: loss.words.clone(),
             shortest: silence,
@@ -314,6 +280,8 @@ struct Cause {
     agents: IdSet,
     /// Others that were lost with them.
     below: IdSet,
+    /// Who could not start them, where somebody else could not either.
+    by: IdSet,
     /// With [`ELAPSED`] where it tells a time.
     text: String,
     /// The remote's own.
@@ -327,6 +295,7 @@ impl Cause {
     fn add(&mut self, other: &Cause) {
         self.agents = self.agents.union(&other.agents);
         self.below = self.below.union(&other.below);
+        self.by = self.by.union(&other.by);
         self.shortest = self.shortest.min(other.shortest);
         self.longest = self.longest.max(other.longest);
     }
@@ -380,9 +349,10 @@ fn with_placeholder(words: &str, name: &str) -> String {
     text + rest
 }
 
-/// A cause and what makes it one with others: its text, and its words without host names.
+/// A cause and what makes it one with others: its text, its words without host names, and whether it
+/// is told who found it.
 struct Block {
-    key: (String, String),
+    key: (String, String, bool),
     cause: Cause,
 }
 
@@ -455,63 +425,10 @@ fn millis(ms: u32) -> Duration {
     Duration::from_millis(ms.into())
 }
 
-/// What a remote shell's words say, before its status.
-fn kind_text(kind: ShellFailureKind) -> String {
-    let text = match kind {
-        ShellFailureKind::AgentKilled(signal) => {
-            return format!("the agent there {}: ", killed_text(signal));
-        }
-        ShellFailureKind::Busy => "too many connections: ",
-        ShellFailureKind::Refused => "connection refused: ",
-        ShellFailureKind::Unreachable => "unreachable: ",
-        ShellFailureKind::UnknownHost => "unknown host: ",
-        ShellFailureKind::Auth => "not let in: ",
-        ShellFailureKind::HostKey => "unexpected host key: ",
-        ShellFailureKind::NoBinary => "no agent program there: ",
-        ShellFailureKind::NotExecutable => "the agent program cannot be run: ",
-        ShellFailureKind::Other => "",
-    };
-    text.to_owned()
-}
-
-/// What the user can do, each once.
-fn hints(failures: &[StartFailure]) -> Vec<&'static str> {
-    let found = failures.iter().filter_map(|failure| match failure.cause {
-        StartCause::Shell(kind, _) => hint(kind).map(|hint| (hint, ())),
-        StartCause::Silent => Some((
-            "try the remote shell by hand: it must not ask anything, nor its start-up files read standard \
-             input (`ssh -o BatchMode=yes HOST true`)",
-            (),
-        )),
-        StartCause::NoShell(_) | StartCause::Deadline => None,
-    });
-    found.collect::<BTreeMap<_, ()>>().into_keys().collect()
-}
-
-fn hint(kind: ShellFailureKind) -> Option<&'static str> {
-    match kind {
-        ShellFailureKind::Busy => Some(
-            "a smaller `--window`, or a larger MaxStartups of sshd, avoids refused connections",
-        ),
-        ShellFailureKind::Auth => {
-            Some("ssh must let you in without a password: a key and an agent that holds it")
-        }
-        ShellFailureKind::HostKey => {
-            Some("if the host was reinstalled, `ssh-keygen -R HOST` forgets its old key")
-        }
-        ShellFailureKind::NoBinary | ShellFailureKind::NotExecutable => {
-            Some("`--agent-path` says where this program is on the hosts")
-        }
-        ShellFailureKind::Refused
-        | ShellFailureKind::Unreachable
-        | ShellFailureKind::UnknownHost
-        | ShellFailureKind::AgentKilled(_)
-        | ShellFailureKind::Other => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use wire::{ShellFailureKind, StartCause, StartFailure};
+
     use super::*;
 
     fn names() -> Vec<String> {
@@ -558,6 +475,26 @@ mod tests {
             ["1 task ran", "could not\n  n2: refused\n    ssh: why\nhint: do"]
         );
         assert!(warnings("error: x\n    warning: of the shell's\n").is_empty());
+    }
+
+    #[test]
+    fn who_was_tried_from_two_places_is_told_of_with_both_causes() {
+        let refused = StartCause::Shell(ShellFailureKind::Refused, ExitStatus::Exited(255));
+        let denied = StartCause::Shell(ShellFailureKind::Auth, ExitStatus::Exited(255));
+        let from = |by, agent, cause| {
+            let words = format!("ssh: n{agent}: no such luck\n");
+            StartFailure { by: AgentId(by), ..failure(agent, cause, &words) }
+        };
+        let start_failures = vec![
+            from(2, 5, refused),
+            from(0, 5, denied),
+            from(3, 6, refused),
+            from(0, 6, denied),
+            from(2, 7, StartCause::NoShell(2)),
+            from(0, 7, StartCause::NoShell(2)),
+            from(4, 8, StartCause::Silent),
+        ];
+        insta::assert_snapshot!(report(&Outcome { start_failures, ..Outcome::default() }));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! What a parent knows about one of its spawn children.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use model::{AgentId, ExitStatus, IdSet, Time, Tree};
 use proto::{Grants, Silence};
-use wire::{LossCause, ShellFailureKind, StartCause, Work};
+use wire::{LossCause, ShellFailureKind, StartCause, StartFailure, Work};
 
 use crate::child_table::Noted;
 use crate::rng::Rng;
@@ -30,6 +31,8 @@ pub(crate) struct Child {
     /// Its link, once it has proved itself on it and until the link is down.
     pub(crate) link: Option<LinkId>,
     pub(crate) attempts: u32,
+    /// Why another parent could not start it, before this one does.
+    pub(crate) elsewhere: Option<Box<StartFailure>>,
     /// When its latest start was made.
     pub(crate) started_at: Time,
     pub(crate) first_start: Time,
@@ -89,6 +92,7 @@ impl Child {
             shell: None,
             link: None,
             attempts: 0,
+            elsewhere: None,
             started_at: now,
             first_start: now,
             up_at: None,

@@ -246,6 +246,8 @@ impl Engine {
         let pause = if self.resumed_at.is_some_and(|at| child.started_at < at) {
             // It may have called and given up while we were stopped, which is no fault of its own.
             Some(Duration::ZERO)
+        } else if child.elsewhere.is_some() {
+            None
         } else {
             back_off(cause, child.attempts, session.retries_max, &mut self.rng)
         };
@@ -265,6 +267,7 @@ impl Engine {
         let (again, given_up) = self.orphans_of(agent);
         let Some(child) = self.children.get_mut(&agent) else { return };
         child.state = ChildState::Gone { kill_shell_at: None };
+        let elsewhere = child.elsewhere.take();
         let report = |agents: IdSet, cause, words| StartFailure {
             agents,
             cause,
@@ -274,7 +277,9 @@ impl Engine {
             by: self.id,
         };
         let only = IdSet::range(agent.0, agent.0);
-        let mut failures = vec![report(only, failure.cause, failure.words)];
+        let mut failures: Vec<StartFailure> =
+            elsewhere.map(|failure| *failure).into_iter().collect();
+        failures.push(report(only, failure.cause, failure.words));
         if !given_up.is_empty() {
             failures.push(never_started(given_up, self.id));
         }
@@ -364,7 +369,7 @@ impl Engine {
     pub(crate) fn end_starts(&mut self) {
         self.waiting.clear();
         self.drop_held();
-        let mut unjoined = Vec::new();
+        let (mut unjoined, mut failures) = (Vec::new(), Vec::new());
         for child in self.children.values_mut() {
             child.given = Vec::new();
             match child.state {
@@ -374,12 +379,17 @@ impl Engine {
                 | ChildState::GivingUp(_) => {
                     child.state = ChildState::Gone { kill_shell_at: None };
                     unjoined.push(child.agent);
+                    failures.extend(child.elsewhere.take().map(|failure| *failure));
                 }
                 ChildState::Up | ChildState::Losing { .. } | ChildState::Gone { .. } => {}
             }
         }
         for agent in unjoined {
             self.kill_shell_of(agent);
+        }
+        // Nobody will know better.
+        if !failures.is_empty() {
+            self.on_start_failures(failures);
         }
     }
 

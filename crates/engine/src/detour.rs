@@ -287,7 +287,10 @@ impl Engine {
     /// The spawn child that this agent is, or is below.
     pub(crate) fn spawn_child(&self, agent: AgentId) -> Option<&Child> {
         let below = self.children.range(..=agent).next_back().map(|(_, child)| child);
-        let owner = |child: &&Child| child.agent == agent || child.below.contains(agent.0);
+        // One that this member could not start may be there elsewhere.
+        let owner = |child: &&Child| {
+            !child.is_gone() && (child.agent == agent || child.below.contains(agent.0))
+        };
         below.filter(owner).or_else(|| self.children.values().find(owner))
     }
 }

@@ -473,7 +473,7 @@ impl Engine {
                 self.on_joined(&ids);
             }
             Message::MoreWork(free) => self.on_more_work(agent, free),
-            Message::StartFailed(failures) => self.on_start_failures(failures),
+            Message::StartFailed(failures) => self.on_failures_below(agent, failures),
             Message::JobFault(..)
             | Message::Warning(..)
             | Message::NameRequest(..)
@@ -485,7 +485,7 @@ impl Engine {
             | Message::Records(..)
             | Message::InputCredit(..)
             | Message::InputClosed(_) => self.on_job_message_from_below(agent, message),
-            Message::Lost(loss) => self.on_loss(loss),
+            Message::Lost(loss) => self.on_loss_below(agent, loss),
             Message::Bye(stats) => self.on_bye(agent, &stats),
             Message::Marks(marks) => self.on_marks(agent, marks),
             Message::Ping { next_ms } => self.child_announced(agent, next_ms),

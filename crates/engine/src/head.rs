@@ -270,7 +270,7 @@ impl Head {
     }
 
     /// Gives the rest more time to join: what has become known of some may have let others begin.
-    fn on_progress(&mut self, now: Time) {
+    pub(crate) fn on_progress(&mut self, now: Time) {
         if let (State::Joining { deadline, told: false, .. }, JoinLimit::Progress(patience)) =
             (&mut self.state, self.join)
         {

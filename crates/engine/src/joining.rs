@@ -22,8 +22,6 @@ pub(crate) struct Joining {
     /// When they must be told.
     pub(crate) tell_at: Option<Time>,
     last_told: Option<Time>,
-    /// Members of this subtree that have failed or were lost, and that nobody starts again.
-    pub(crate) failed: IdSet,
     /// The time to join is over: nobody is started any more.
     pub(crate) is_over: bool,
 }
@@ -52,7 +50,6 @@ impl Engine {
 
     /// Handles that members will not join, so that those who did are not held back for them.
     pub(crate) fn not_joining(&mut self, ids: &IdSet) {
-        self.joining.failed = self.joining.failed.union(ids);
         self.joining.missing = self.joining.missing.difference(ids);
         if self.joining.missing.is_empty() {
             self.tell_joined();

@@ -24,6 +24,7 @@ mod job;
 mod joining;
 mod marks;
 mod name_service;
+mod second_try;
 mod set;
 mod slow;
 mod suspension;

@@ -8,27 +8,42 @@
 //!
 //! What had joined below a lost child abandons itself, since its parent is gone, and comes up again as
 //! another process. The old one can do no harm meanwhile: it has no path to the head, so nothing is
-//! launched there. An agent that was reported as failed is not started again.
+//! launched there. An agent that was reported as failed is struck off, and nobody starts it again but the
+//! head (`second_try.rs`).
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use model::{AgentId, IdSet};
+use wire::AgentLoss;
 
 use crate::child::Child;
 use crate::engine::{Engine, Phase};
 use crate::names;
 
 impl Engine {
-    /// Those below a child that ends now and that had not failed before: those to be started again,
-    /// and those to be given up. Either is empty.
+    /// Those below a child that ends now: those to be started again, and those to be given up. Either is
+    /// empty.
     pub(crate) fn orphans_of(&self, agent: AgentId) -> (IdSet, IdSet) {
-        let below = self.children.get(&agent).map(|child| &child.below);
-        let orphans = below.map(|below| below.difference(&self.joining.failed)).unwrap_or_default();
+        let orphans = self.children.get(&agent).map(|child| child.below.clone());
+        let orphans = orphans.unwrap_or_default();
         if self.phase == Phase::Join && !self.joining.is_over {
             (orphans, IdSet::new())
         } else {
             (IdSet::new(), orphans)
+        }
+    }
+
+    /// Handles that somebody is lost below a child.
+    pub(crate) fn on_loss_below(&mut self, child: AgentId, loss: AgentLoss) {
+        self.strike_off(child, &loss.agents);
+        self.on_loss(loss);
+    }
+
+    /// Takes those who have failed or are lost off the list of a child: if it is gone, nobody starts them.
+    pub(crate) fn strike_off(&mut self, child: AgentId, agents: &IdSet) {
+        if let Some(child) = self.children.get_mut(&child) {
+            child.below = child.below.difference(agents);
         }
     }
 

@@ -75,13 +75,25 @@ impl Holders {
     }
 
     /// A spawn parent that tells of the loss of a child holds all below it, to start them again. A head
-    /// that ends in the same moment says that they are lost, too.
+    /// that ends in the same moment says that they are lost, too. Whom a parent could not start, the head
+    /// may.
     pub(crate) fn on_event(&mut self, id: ProcessId, event: &Event) {
+        if let Event::StartFailed(failure) = event {
+            return self.give_up(id, &failure.agents);
+        }
         let Event::AgentLost(loss) = event else { return };
         if self.agents.get(loss.agent.0 as usize).is_some_and(|lost| lost.by == id) {
             for agent in loss.again.union(&loss.agents).iter().filter(|id| *id != loss.agent.0) {
                 let Some(held) = self.agents.get_mut(agent as usize) else { continue };
                 (held.by, held.is_started) = (id, false);
+            }
+        }
+    }
+
+    fn give_up(&mut self, by: ProcessId, agents: &IdSet) {
+        for agent in agents.iter() {
+            if let Some(held) = self.agents.get_mut(agent as usize).filter(|held| held.by == by) {
+                (held.by, held.is_started) = (ProcessId::HEAD, false);
             }
         }
     }

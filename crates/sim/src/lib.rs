@@ -3,6 +3,7 @@
 //! See [`Session`]: describe a session, run it, read the [`Report`]. The same seed is the same
 //! run, event by event.
 
+mod barrier;
 mod calibration;
 mod calibration_error;
 mod checker;

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use model::{AgentId, Rank, Signal};
+use model::{AgentId, IdSet, Rank, Signal};
 use wire::{ShellFailureKind, Stream};
 
 use crate::calibration::{Cpu, SlowHosts};
@@ -54,6 +54,7 @@ impl Session {
         let session = with_route(session, &mut stream(13));
         let session = with_failing_tasks(session, &mut stream(5), n);
         let session = with_bad_shells(session, &mut stream(3), n);
+        let session = with_barriers(session, &mut stream(15), n);
         let session = with_lacking_hosts(session, &mut stream(11), n);
         let session = with_faults(session, &mut stream(4), n);
         let session = with_shell_links(session, &mut stream(11), n);
@@ -358,6 +359,21 @@ fn with_bad_shells(mut session: Session, random: &mut Random, n: u32) -> Session
         session = session.shell(random_agent(random, n), &plans);
     }
     session
+}
+
+/// In one session of four, some agents that can't start some others, as the head can.
+fn with_barriers(session: Session, random: &mut Random, n: u32) -> Session {
+    if !random.once_in(4) {
+        return session;
+    }
+    let side = |random: &mut Random| {
+        let (one, other) = (random_agent(random, n).0, random_agent(random, n).0);
+        IdSet::range(one.min(other), one.max(other))
+    };
+    let (from, to, plan) = (side(random), side(random), random_plan(random));
+    // In a chain each of them costs the time of a start.
+    let is_silent = matches!(plan, ShellPlan::Hangs | ShellPlan::Mute);
+    session.barrier(from, if is_silent { to.slice(0, 8) } else { to }, plan)
 }
 
 /// Hosts without the agents' program, in one session of four.

@@ -12,6 +12,7 @@ use model::{
 };
 use wire::{App, IoSpec, JobSpec, OutputSpec, SessionSpec, Stdin};
 
+use crate::barrier::Barrier;
 use crate::calibration::Calibration;
 use crate::distribution::Distribution;
 use crate::fault::{Fault, ShellPlan, When};
@@ -71,7 +72,8 @@ pub struct Session {
     pub(crate) is_fixed: bool,
     script: Script,
     scripts: BTreeMap<Rank, Script>,
-    shells: BTreeMap<AgentId, Vec<ShellPlan>>,
+    pub(crate) shells: BTreeMap<AgentId, Vec<ShellPlan>>,
+    pub(crate) barriers: Vec<Barrier>,
     /// Agents that no address of their parents answers.
     over_shells: IdSet,
     /// Agents on whose nodes the program is not, and tasks that can't be created: error numbers.
@@ -133,6 +135,7 @@ impl Session {
             script: Script::new(),
             scripts: BTreeMap::new(),
             shells: BTreeMap::new(),
+            barriers: Vec::new(),
             over_shells: IdSet::new(),
             missing_programs: BTreeMap::new(),
             failing_spawns: BTreeMap::new(),
@@ -341,13 +344,6 @@ impl Session {
         Session { timeout: Some(time), ..self }
     }
 
-    /// How the first starts of this agent go; later ones work.
-    #[must_use]
-    pub fn shell(mut self, agent: AgentId, plans: &[ShellPlan]) -> Session {
-        self.shells.insert(agent, plans.to_vec());
-        self
-    }
-
     /// No address of their parents answers these agents: their links run over their shells, so no
     /// kernel notices that one is cut, and it ends with the shell.
     #[must_use]
@@ -510,7 +506,11 @@ impl Session {
     pub(crate) fn starts_work(&self) -> bool {
         let is_even = self.join_timeout.is_none() && self.calibration.is_even(self.n);
         let is_timely = self.start_max().saturating_mul(2) < self.start_timeout();
-        self.shells.is_empty() && is_even && is_timely && self.keeps_time()
+        self.shells.is_empty()
+            && self.barriers.is_empty()
+            && is_even
+            && is_timely
+            && self.keeps_time()
     }
 
     /// How long a start takes at most after the one before it, where none can take much longer than
@@ -553,7 +553,8 @@ impl Session {
     /// Whether no shell is to end by itself once it has started an agent. Over a fast link such an
     /// agent may have joined before, and is lost.
     pub(crate) fn shells_last(&self) -> bool {
-        !self.shells.values().flatten().any(|plan| *plan == ShellPlan::EndsEarly)
+        let plans = self.shells.values().flatten().chain(self.barriers.iter().map(Barrier::plan));
+        !plans.into_iter().any(|plan| *plan == ShellPlan::EndsEarly)
     }
 
     /// Whether nothing is to make the job fail once all have joined.
@@ -608,12 +609,6 @@ impl Session {
 
     pub(crate) fn own_script(&self, rank: Rank) -> Option<&Script> {
         self.scripts.get(&rank)
-    }
-
-    pub(crate) fn shell_plan(&self, agent: AgentId, attempt: u32) -> ShellPlan {
-        let plans = self.shells.get(&agent).map_or(&[][..], Vec::as_slice);
-        let attempt = usize::try_from(attempt).unwrap_or(usize::MAX);
-        plans.get(attempt).copied().unwrap_or(ShellPlan::Works)
     }
 
     pub(crate) fn head_config(&self) -> HeadConfig {

@@ -101,6 +101,15 @@ fn an_agent_that_dies_while_another_is_slow_to_come_up_takes_nobody_with_it() {
     strike_each_of(session, Fault::Crash, 5);
 }
 
+/// The head starts it, whoever dies meanwhile.
+#[test]
+fn an_agent_that_dies_while_another_is_reached_by_the_head_alone_takes_nobody_with_it() {
+    let (all, last) = (IdSet::range(1, N), IdSet::range(N, N));
+    let refused = ShellPlan::Fails(ShellFailureKind::Refused);
+    let session = |tree: &str| session(tree).barrier(all.clone(), last.clone(), refused);
+    strike_each_of(session, Fault::Crash, 6);
+}
+
 #[test]
 fn a_node_that_does_not_come_up_takes_nobody_with_it() {
     let plans = [

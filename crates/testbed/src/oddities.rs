@@ -39,6 +39,12 @@ impl Testbed {
         Ok(())
     }
 
+    /// Lets nothing of the host get to this other one: there is no route to it.
+    pub fn part(&self, host: &str, from: &str) -> Result<(), TestbedError> {
+        let address = self.address(from)?;
+        self.host_ip(host, &format!("rule add to {address} unreachable pref 10\n"))
+    }
+
     /// Takes the host's address of this family away, as if there were no such network.
     pub fn take_family(&self, host: &str, family: Family) -> Result<(), TestbedError> {
         let option = match family {

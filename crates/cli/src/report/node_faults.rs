@@ -56,6 +56,7 @@ impl Report<'_> {
         let causes = faults.into_iter().map(|(agent, text)| Cause {
             agents: set(agent),
             below: IdSet::new(),
+            by: IdSet::new(),
             text,
             words: String::new(),
             shortest: Duration::ZERO,

@@ -7,6 +7,7 @@ mod groups;
 mod member;
 mod missing;
 mod port;
+mod second_try;
 mod slow;
 mod takeover;
 

@@ -32,10 +32,11 @@ impl World<'_> {
             wrong.into_iter().flatten().for_each(|words| self.checker.violate(words));
         }
         let first = agents.first().copied().unwrap_or_default();
-        let plan = self.session.shell_plan(first, start.attempt);
+        let starter = self.processes[id.0].agent;
+        let plan = self.session.plan_of(starter, first, start.attempt);
         self.checker.report.shells += 1;
         let shell = ShellId(self.shells.len());
-        let apart_until = self.apart_until(self.processes[id.0].agent, first);
+        let apart_until = self.apart_until(starter, first);
         if let Some(time) = apart_until {
             self.queue.push(time, Happening::HealShell(shell));
         }
