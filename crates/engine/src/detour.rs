@@ -287,9 +287,10 @@ impl Engine {
     /// The spawn child that this agent is, or is below.
     pub(crate) fn spawn_child(&self, agent: AgentId) -> Option<&Child> {
         let below = self.children.range(..=agent).next_back().map(|(_, child)| child);
-        // One that this member could not start may be there elsewhere.
+        // One that this member could not start may be there elsewhere; one that was lost is nowhere.
         let owner = |child: &&Child| {
-            !child.is_gone() && (child.agent == agent || child.below.contains(agent.0))
+            let has_failed = child.is_gone() && child.up_at.is_none();
+            !has_failed && (child.agent == agent || child.below.contains(agent.0))
         };
         below.filter(owner).or_else(|| self.children.values().find(owner))
     }
