@@ -91,7 +91,7 @@ pub struct IoSpec {
     pub stdin: Stdin,
     /// Where output goes.
     pub output: OutputSpec,
-    /// Whether a record of each task is wanted, [`Message::Records`].
+    /// Whether a record of each task is wanted, [`Message::Records`](crate::Message::Records).
     pub records: bool,
 }
 

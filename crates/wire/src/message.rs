@@ -62,7 +62,7 @@ pub enum Message {
     Output(Output),
     /// Down: this many more bytes of output may be sent.
     OutputCredit(u32),
-    /// Down: a piece of standard input, for whom the job says ([`IoSpec::stdin`]).
+    /// Down: a piece of standard input, for whom the job says ([`IoSpec::stdin`](crate::IoSpec::stdin)).
     Input {
         /// The job.
         job: JobId,
@@ -117,7 +117,7 @@ pub enum Message {
     /// Up, before [`Message::Bye`] and only when [`SessionSpec::marks`] asks for it: when what
     /// happened to agents of this subtree.
     Marks(Vec<Mark>),
-    /// Up, before [`Message::Done`] and only when [`IoSpec::records`] asks for it: what is known of
+    /// Up, before [`Message::Done`] and only when [`IoSpec::records`](crate::IoSpec::records) asks for it: what is known of
     /// tasks that have ended.
     Records(JobId, Vec<TaskRecord>),
     /// Up: every task of the group below has entered the group's barrier, or has ended.
