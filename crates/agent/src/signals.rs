@@ -102,8 +102,9 @@ impl Twice {
 
 /// Stops us as `^Z` does by default; returns when we go on.
 pub(crate) fn stop_self() {
-    os::signals::reset(&[Signal::TSTP]);
+    // While it is blocked, this is one with what the keeper may have passed on meanwhile: two would stop us twice.
     os::signals::raise(Signal::TSTP);
+    os::signals::reset(&[Signal::TSTP]);
     // Blocks it again, and keeps it blocked.
     let _ = SignalFd::new(&[Signal::TSTP]);
 }

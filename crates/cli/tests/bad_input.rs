@@ -324,7 +324,7 @@ mod shells {
     #[test]
     fn shells_that_fail_alike_are_told_of_together() {
         let options = "--fail b:1:Disk_quota_exceeded --fail d:1:Disk_quota_exceeded";
-        let ended = on_hosts("fail", "a,b,c,d", options).words("-n 4 true").run();
+        let ended = on_hosts("fail", "a,b,c,d", options).words("--tree flat -n 4 true").run();
         assert_snapshot!(ended.with_status(252).words());
     }
 

@@ -13,11 +13,16 @@ use support::stand::on_hosts;
 
 const REFUSED: &str = "ssh: connect to host n2 port 22: Connection refused";
 
-/// `convoke run` on four hosts of two slots, of which one can't be reached.
+/// `convoke run` on four hosts of two slots, of which one can't be reached: by the head, so that nobody
+/// else has tried.
 fn run(test: &str, options: &str) -> support::convoke::Ended {
     let shell = format!("--fail n2:255:{}", REFUSED.replace(' ', "_"));
     let run = on_hosts(test, "n1:2,n2:2,n3:2,n4:2", &shell);
-    run.words(options).arg("sh").args(["-c", "echo $PMI_RANK of $PMI_SIZE on $(uname -n)"]).run()
+    run.words("--tree flat")
+        .words(options)
+        .arg("sh")
+        .args(["-c", "echo $PMI_RANK of $PMI_SIZE on $(uname -n)"])
+        .run()
 }
 
 #[test]

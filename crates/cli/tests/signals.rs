@@ -5,9 +5,12 @@
 #[expect(dead_code, reason = "each file of tests uses its own part")]
 mod support;
 
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal, kill_process_group};
 use support::convoke::Running;
 use support::stand::on_hosts;
+use support::watch::wait_until;
 
 /// Tells which of these signals it hears, and ends when told to.
 const LISTENS: &str = "for s in 10 12 14 37 64; do trap \"echo $s\" $s; done; trap 'exit 0' TERM; \
@@ -63,6 +66,24 @@ fn a_signal_to_the_whole_process_group_is_one_signal() {
         running.finish().with_status(0).sorted_lines(),
         ["done", "done", "told", "told", "up", "up"]
     );
+}
+
+/// The keeper of the front end, which is of its group, passes signals on to it: they come both ways.
+#[test]
+fn a_process_group_that_is_stopped_again_and_again_goes_on_each_time_it_is_continued() {
+    let run = on_hosts("stops", "a,b", "").in_group().words("-n 1 --grace 60s");
+    let mut running = run.args(["sh", "-c", "while :; do echo tick; sleep 0.02; done"]).start();
+    for _ in 0..20 {
+        let before = running.output().len();
+        running.wait_for_output("a tick", |text| text.len() > before);
+        kill_process_group(pid(&running), Signal::TSTP).unwrap();
+        let stat = format!("/proc/{}/stat", running.pid());
+        let is_stopped = || std::fs::read_to_string(&stat).unwrap().contains(") T ");
+        assert!(wait_until(Duration::from_secs(20), is_stopped), "it does not stop");
+        kill_process_group(pid(&running), Signal::CONT).unwrap();
+    }
+    let _ = kill_process_group(pid(&running), Signal::TERM);
+    running.finish();
 }
 
 fn pid(running: &Running) -> Pid {

@@ -16,6 +16,7 @@ mod pmi1;
 mod pmi2;
 mod ring;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
@@ -62,7 +63,7 @@ struct Client {
     /// Its connection has ended as it should, or its process in any way: it enters no further barrier.
     left: bool,
     /// Waits for the ring to be closed.
-    ring: Option<InRing>,
+    ring: Option<Box<InRing>>,
     /// What it has asked the name service, in order.
     pending: VecDeque<Pending>,
     /// Its end or its fault has been reported, and nothing that it sends counts.

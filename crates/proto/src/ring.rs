@@ -8,6 +8,7 @@
 //!
 //! Whose tasks have all ended is in no ring, as in no fence.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -18,7 +19,8 @@ use crate::gather::{Ended, Gather};
 /// The rings of one job on one agent, one after the other.
 #[derive(Debug)]
 pub struct Ring {
-    gather: Gather<RingStretch>,
+    /// Boxed, since a map has room for eleven in a node, and few jobs have rings.
+    gather: Gather<Box<RingStretch>>,
     /// The stretches of the ring that is being closed, in order.
     parts: Vec<(Option<AgentId>, RingStretch)>,
     effects: VecDeque<RingEffect>,
@@ -65,7 +67,7 @@ impl Ring {
 
     /// Handles that all local tasks have entered.
     pub fn on_local_enter(&mut self, stretch: RingStretch) {
-        self.gather.enter_local(stretch);
+        self.gather.enter_local(Box::new(stretch));
         self.advance();
     }
 
@@ -76,7 +78,7 @@ impl Ring {
         ring: u32,
         stretch: RingStretch,
     ) -> Result<(), RingError> {
-        if !self.gather.enter_child(child, ring, stretch) {
+        if !self.gather.enter_child(child, ring, Box::new(stretch)) {
             return Err(RingError::UnexpectedEnter { child, ring });
         }
         self.advance();
@@ -113,7 +115,7 @@ impl Ring {
     fn advance(&mut self) {
         let Some(number) = self.gather.completes() else { return };
         let brought = self.gather.brought().filter(|(_, stretch)| stretch.count > 0);
-        self.parts = brought.map(|(whose, stretch)| (whose, stretch.clone())).collect();
+        self.parts = brought.map(|(whose, stretch)| (whose, RingStretch::clone(stretch))).collect();
         let stretch = RingStretch {
             count: self.parts.iter().fold(0, |sum, (_, part)| part.count.saturating_add(sum)),
             left: self.parts.first().map(|(_, part)| part.left.clone()).unwrap_or_default(),

@@ -20,7 +20,8 @@ fn cache() -> String {
 /// A run that finds no program on `hosts`.
 fn without_program(world: &World, test: &str, hosts: &str) -> Convoke {
     let run = world.convoke(test).args(["--agent-path", "/nowhere/convoke", "--hosts", hosts]);
-    run.words("--stats")
+    // The working directory may lie where a test has another disk.
+    run.words("--stats --wdir /")
 }
 
 /// Gives a host a disk of its own for what it caches.

@@ -110,13 +110,15 @@ fn a_host_need_not_find_its_own_name_nor_its_parents() {
 }
 
 #[test]
-fn a_parent_that_does_not_find_the_name_of_its_child_says_so() {
+fn a_child_whose_name_its_parent_does_not_find_is_started_by_the_head() {
     let world = World::up(2);
     world.bed.set_hosts_file("n0", "127.0.0.1 localhost\n").unwrap();
     let run = world.convoke("unknown-child").words("--hosts n[0-1] --tree chain hostname");
+    assert_eq!(world.end(run).with_status(0).sorted_lines(), ["n0", "n1"]);
+    let run = world.convoke("nobodys").words("--hosts n0,nobodys --tree chain hostname");
     let ended = world.end(run).with_status(252);
     assert!(ended.stderr.contains("unknown host"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("Could not resolve hostname n1"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("Could not resolve hostname nobodys"), "{}", ended.stderr);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Tasks here stand in order of rank. All who can come are waited for, as in a barrier.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem;
 
@@ -43,7 +44,7 @@ impl Server {
         if client.ring.is_some() {
             return Err(ClientError::BarrierTwice);
         }
-        client.ring = Some(entry);
+        client.ring = Some(Box::new(entry));
         self.flush_replies(self.clients[index].rank);
         self.close_ring_if_complete();
         Ok(())
