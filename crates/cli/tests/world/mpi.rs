@@ -3,9 +3,10 @@
 //! MPICH 4.0.2 of Debian runs on one host: over TCP its UCX often hangs in `MPI_Finalize`, whatever
 //! launches it (pmodels/mpich#6596).
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use testkit::fixture;
 
 use crate::World;
@@ -166,15 +167,18 @@ fn an_mpi_program_behind_another_ssh_connects_to_the_port() {
 
 /// The front end has two children, so three of its heartbeats take 12 s. SIGTSTP is a shell's ^Z.
 #[test]
-fn a_job_whose_process_group_is_stopped_for_longer_than_heartbeats_take_goes_on_and_ends() {
+fn a_job_that_is_stopped_for_longer_than_heartbeats_take_goes_on_and_ends() {
     let world = World::up(2);
     let run = on(&world, 2, "stopped").in_group().words("--tree flat").arg(ring(5));
     let mut running = run.words("pause 4").start();
     let sums = |text: &[u8]| String::from_utf8_lossy(text).matches(", sum 6\n").count() == 4;
     running.wait_for_output("a sum of each rank", sums);
-    let group = Pid::from_raw(running.pid().cast_signed()).unwrap();
-    kill_process_group(group, Signal::TSTP).unwrap();
+    // The one that has entered the network stops and goes on with its child, but must not be stopped itself.
+    let children = format!("/proc/{0}/task/{0}/children", running.pid());
+    let child = fs::read_to_string(children).unwrap().trim().parse().unwrap();
+    kill_process(Pid::from_raw(child).unwrap(), Signal::TSTP).unwrap();
     let states = world.on("n0", "sleep 14; ps -C ring-5 -o s=; ssh n1 ps -C ring-5 -o s=");
+    let group = Pid::from_raw(running.pid().cast_signed()).unwrap();
     kill_process_group(group, Signal::CONT).unwrap();
     check_ring(&running.finish().with_status(0), 4, &["n0", "n1"]);
     assert_eq!(states, "T\nT\nT\nT");
