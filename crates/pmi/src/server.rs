@@ -25,10 +25,11 @@ use core::ops::ControlFlow;
 use bytes::{Bytes, BytesMut};
 use model::{NameRequest, Rank, RankGroup, RingStretch};
 
-use barrier::{Barrier, Entered, present};
+use barrier::{Stage, present};
 use names::Pending;
-use ring::{InRing, Ring};
+use ring::InRing;
 
+use crate::asker::Asker;
 use crate::meetings::Meetings;
 use crate::node_attributes::NodeAttributes;
 use crate::pmi1::reply;
@@ -44,9 +45,9 @@ pub struct Server {
     spaces: Spaces,
     /// Clients that are there and have not entered the barrier.
     barrier_waits_for: usize,
-    barrier: Barrier,
+    barrier: Stage,
     meetings: Meetings,
-    ring: Ring,
+    ring: Stage,
     attributes: NodeAttributes,
     /// The replies to the client whose bytes are being handled.
     replies: BytesMut,
@@ -59,7 +60,7 @@ struct Client {
     appnum: u32,
     state: ClientState,
     /// Waits for the end of the barrier.
-    entered: Option<Entered>,
+    entered: Option<Asker>,
     /// Its connection has ended as it should, or its process in any way: it enters no further barrier.
     left: bool,
     /// Waits for the ring to be closed.
@@ -165,9 +166,9 @@ impl Server {
             spaces,
             barrier_waits_for: clients.len(),
             clients,
-            barrier: Barrier::Gathering,
+            barrier: Stage::Gathering,
             meetings: Meetings::default(),
-            ring: Ring::default(),
+            ring: Stage::default(),
             attributes: NodeAttributes::default(),
             replies: BytesMut::new(),
             effects: VecDeque::new(),
@@ -241,11 +242,11 @@ impl Server {
 
     /// Handles the end of an exchange: `pairs` are those of all agents, and the barrier is over.
     pub fn on_exchange_complete(&mut self, pairs: Bytes) -> Result<(), PairError> {
-        assert_eq!(self.barrier, Barrier::Exchanging, "an exchange ends that was not asked for");
+        assert_eq!(self.barrier, Stage::Exchanging, "an exchange ends that was not asked for");
         self.spaces.on_exchanged();
         self.meetings.on_exchange_of_all();
         self.spaces.merge(pairs)?;
-        self.barrier = Barrier::Gathering;
+        self.barrier = Stage::Gathering;
         self.release();
         self.leave_if_all_left();
         Ok(())

@@ -85,18 +85,6 @@ impl Spaces {
         Ok(())
     }
 
-    /// Puts a pair into the job's own space, within a dialect's limits.
-    pub(crate) fn put_own(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-        limits: Limits,
-    ) -> Result<(), PutError> {
-        limits.check(key, value)?;
-        self.own.put(key, value);
-        Ok(())
-    }
-
     /// The job's own space.
     pub(crate) fn own(&self) -> &Kvs {
         &self.own

@@ -1,14 +1,16 @@
 //! One message of a client, understood (`reference/pmi1.md` §3).
 //!
-//! Nothing is copied: fields are slices of the line, and a field is found by walking the few that
+//! Little is copied: fields are slices of the line, and a field is found by walking the few that
 //! stand before it. The order of fields is free, the first of two equal keys counts, several blanks are one.
 
 use core::str::FromStr;
 
+use model::NameRequest;
+
 use crate::{ClientError, Excerpt};
 
 /// A request, its fields borrowed from the client's bytes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Request<'a> {
     Initack { id: u32 },
     Init { version: i64 },
@@ -21,9 +23,7 @@ pub(crate) enum Request<'a> {
     BarrierIn { group: Option<&'a [u8]> },
     Finalize,
     Abort { code: i32, message: &'a [u8] },
-    PublishName { service: &'a [u8], port: &'a [u8] },
-    LookupName { service: &'a [u8] },
-    UnpublishName { service: &'a [u8] },
+    Name(NameRequest),
     Spawn(SpawnBlock),
     CreateKvs,
     DestroyKvs { kvsname: &'a [u8] },
@@ -74,12 +74,14 @@ fn parse_line<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Client
             code: abort_code(fields),
             message: fields.get("message").unwrap_or_default(),
         },
-        b"publish_name" => Request::PublishName {
-            service: fields.required("service")?,
-            port: fields.required("port")?,
-        },
-        b"lookup_name" => Request::LookupName { service: fields.required("service")? },
-        b"unpublish_name" => Request::UnpublishName { service: fields.required("service")? },
+        b"publish_name" => Request::Name(NameRequest::Publish {
+            service: fields.required("service")?.to_vec(),
+            port: fields.required("port")?.to_vec(),
+        }),
+        b"lookup_name" => Request::Name(NameRequest::Lookup(fields.required("service")?.to_vec())),
+        b"unpublish_name" => {
+            Request::Name(NameRequest::Unpublish(fields.required("service")?.to_vec()))
+        }
         b"create_kvs" => Request::CreateKvs,
         b"destroy_kvs" => Request::DestroyKvs { kvsname: fields.required("kvsname")? },
         b"getbyidx" => {

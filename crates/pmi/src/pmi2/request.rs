@@ -1,9 +1,14 @@
 //! One message of a client, understood (`reference/pmi2.md` §4).
 
 use alloc::borrow::Cow;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use model::NameRequest;
 
 use super::fields::Fields;
 use super::reply::ReturnCode;
+use crate::asker::Asker;
 use crate::{ClientError, Excerpt};
 
 /// What a client asks.
@@ -46,16 +51,7 @@ pub(crate) enum Request<'a> {
         left: Cow<'a, [u8]>,
         right: Cow<'a, [u8]>,
     },
-    NamePublish {
-        service: Cow<'a, [u8]>,
-        port: Cow<'a, [u8]>,
-    },
-    NameLookup {
-        service: Cow<'a, [u8]>,
-    },
-    NameUnpublish {
-        service: Cow<'a, [u8]>,
-    },
+    Name(NameRequest),
     Spawn,
 }
 
@@ -77,6 +73,16 @@ pub(crate) struct Refusal(pub(crate) ReturnCode, pub(crate) &'static str);
 const REPEATED_BYTES_MAX: usize = 64;
 
 impl<'a> Asked<'a> {
+    /// The thread that asks, to be named in an answer that comes later.
+    pub(crate) fn thread(&self) -> Option<Bytes> {
+        self.thread.as_deref().map(Bytes::copy_from_slice)
+    }
+
+    /// Who is to be answered later, where clients of another dialect may be, too.
+    pub(crate) fn asker(&self) -> Asker {
+        Asker::Frame { thread: self.thread() }
+    }
+
     /// Understands the body of a frame.
     ///
     /// # Errors
@@ -112,12 +118,12 @@ fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
         b"job-getid" => Request::JobGetId,
         b"job-connect" => Request::JobConnect,
         b"job-disconnect" => Request::JobDisconnect,
-        b"name-publish" => Request::NamePublish {
+        b"name-publish" => Request::Name(NameRequest::Publish {
             service: service(fields)?,
-            port: fields.get("port").unwrap_or_default(),
-        },
-        b"name-lookup" => Request::NameLookup { service: service(fields)? },
-        b"name-unpublish" => Request::NameUnpublish { service: service(fields)? },
+            port: fields.get("port").unwrap_or_default().into_owned(),
+        }),
+        b"name-lookup" => Request::Name(NameRequest::Lookup(service(fields)?)),
+        b"name-unpublish" => Request::Name(NameRequest::Unpublish(service(fields)?)),
         b"ring" => Request::Ring {
             left: fields.get("ring-left").unwrap_or_default(),
             right: fields.get("ring-right").unwrap_or_default(),
@@ -132,8 +138,9 @@ fn key(fields: Fields<'_>) -> Result<Cow<'_, [u8]>, Refusal> {
     if key.is_empty() { Err(Refusal(ReturnCode::InvalidKey, "no_key")) } else { Ok(key) }
 }
 
-fn service(fields: Fields<'_>) -> Result<Cow<'_, [u8]>, Refusal> {
-    fields.get("name").ok_or(Refusal(ReturnCode::InvalidArgument, "no_name"))
+fn service(fields: Fields<'_>) -> Result<Vec<u8>, Refusal> {
+    let name = fields.get("name").ok_or(Refusal(ReturnCode::InvalidArgument, "no_name"))?;
+    Ok(name.into_owned())
 }
 
 /// One that is empty may be left out.

@@ -8,33 +8,27 @@ use model::{IdSet, Rank, RankGroup};
 
 use super::{Client, Effect, Server};
 use crate::ClientError;
+use crate::asker::Asker;
 use crate::pmi1::reply;
 use crate::pmi2::{Reply, ReturnCode};
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Barrier {
+/// How far a collective of all has come.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Stage {
+    #[default]
     Gathering,
+    /// Everybody here is in it, and the other agents are asked.
     Exchanging,
 }
 
-/// How a client has entered the barrier, which says how it is let out.
-#[derive(Clone, Debug)]
-pub(super) enum Entered {
-    /// By `barrier_in` of PMI-1.
-    Line,
-    /// By `kvs-fence` of PMI-2; one of several threads said which it is.
-    Frame { thread: Option<Bytes> },
-}
-
-impl Entered {
-    fn reply(&self) -> Bytes {
-        match self {
-            Entered::Line => Bytes::from_static(reply::BARRIER_OUT),
-            Entered::Frame { thread } => {
-                let mut out = BytesMut::new();
-                Reply::to(&mut out, b"kvs-fence", thread.as_deref(), ReturnCode::Success).end();
-                out.freeze()
-            }
+/// What lets a client out.
+fn end_of_barrier(asker: &Asker) -> Bytes {
+    match asker {
+        Asker::Line => Bytes::from_static(reply::BARRIER_OUT),
+        Asker::Frame { thread } => {
+            let mut out = BytesMut::new();
+            Reply::to(&mut out, b"kvs-fence", thread.as_deref(), ReturnCode::Success).end();
+            out.freeze()
         }
     }
 }
@@ -42,12 +36,12 @@ impl Entered {
 /// The barrier.
 impl Server {
     /// Takes a client into the barrier of all.
-    pub(super) fn enter(&mut self, index: usize, entered: Entered) -> Result<(), ClientError> {
+    pub(super) fn enter(&mut self, index: usize, asker: Asker) -> Result<(), ClientError> {
         let client = &mut self.clients[index];
         if client.entered.is_some() {
             return Err(ClientError::BarrierTwice);
         }
-        client.entered = Some(entered);
+        client.entered = Some(asker);
         self.barrier_waits_for -= 1;
         self.exchange_if_complete(index);
         Ok(())
@@ -55,9 +49,9 @@ impl Server {
 
     /// Starts the exchange when `index` was the last that the barrier waited for.
     pub(super) fn exchange_if_complete(&mut self, index: usize) {
-        let complete = self.barrier_waits_for == 0 && self.barrier == Barrier::Gathering;
+        let complete = self.barrier_waits_for == 0 && self.barrier == Stage::Gathering;
         if complete && self.clients.iter().any(|client| client.entered.is_some()) {
-            self.barrier = Barrier::Exchanging;
+            self.barrier = Stage::Exchanging;
             self.flush_replies(self.clients[index].rank);
             let pairs = self.spaces.take_pending();
             self.effects.push_back(Effect::Exchange { pairs });
@@ -67,16 +61,17 @@ impl Server {
     /// Lets everybody out, in order of rank.
     pub(super) fn release(&mut self) {
         for client in &mut self.clients {
-            let Some(entered) = mem::take(&mut client.entered) else { continue };
+            let Some(asker) = mem::take(&mut client.entered) else { continue };
             if !client.left {
                 self.barrier_waits_for += 1;
             }
-            self.effects.push_back(Effect::Reply { rank: client.rank, bytes: entered.reply() });
+            self.effects
+                .push_back(Effect::Reply { rank: client.rank, bytes: end_of_barrier(&asker) });
         }
     }
 
     pub(super) fn leave_if_all_left(&mut self) {
-        let idle = self.barrier_waits_for == 0 && self.barrier == Barrier::Gathering;
+        let idle = self.barrier_waits_for == 0 && self.barrier == Stage::Gathering;
         if idle && self.clients.iter().all(|client| client.left) {
             self.effects.push_back(Effect::Leave);
         }

@@ -1,21 +1,13 @@
 //! Requests that go to the session's name service, and are answered in the order in which they went.
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use model::{NameReply, NameRequest, Rank};
 
 use super::{Effect, Server};
+use crate::asker::Asker;
 use crate::pmi1::reply;
-use crate::pmi2::{Asked, Reply, ReturnCode};
+use crate::pmi2::{Reply, ReturnCode};
 use crate::spaces::Limits;
-
-/// How a request came, which says how it is answered.
-#[derive(Clone, Debug)]
-pub(super) enum Asker {
-    /// In PMI-1.
-    Line,
-    /// In PMI-2; one of several threads said which it is.
-    Frame { thread: Option<Bytes> },
-}
 
 /// A request that is under way.
 #[derive(Clone, Debug)]
@@ -29,12 +21,6 @@ enum Kind {
     Publish,
     Lookup,
     Unpublish,
-}
-
-impl Asker {
-    pub(super) fn of(asked: &Asked<'_>) -> Asker {
-        Asker::Frame { thread: asked.thread.as_deref().map(Bytes::copy_from_slice) }
-    }
 }
 
 impl Server {

@@ -1,10 +1,10 @@
 //! Answers in PMI-1.2 (`reference/pmi1.md` §3).
 
-use model::{IdSet, NameRequest, PmiDialect, RankGroup};
+use model::{IdSet, PmiDialect, RankGroup};
 
-use super::barrier::{Entered, present};
-use super::names::Asker;
+use super::barrier::present;
 use super::{ClientState, Server};
+use crate::asker::Asker;
 use crate::pmi1::{Request, Scope, SpawnBlock, reply};
 use crate::spaces::Limits;
 use crate::{ClientError, Excerpt, GroupFault, JobInfo};
@@ -37,16 +37,7 @@ impl Server {
             Request::GetUniverseSize => self.on_get_universe_size(),
             Request::Finalize => self.on_finalize(index),
             Request::Abort { code, message } => self.on_abort(index, code, message),
-            Request::PublishName { service, port } => {
-                let (service, port) = (service.to_vec(), port.to_vec());
-                self.ask(index, NameRequest::Publish { service, port }, Asker::Line);
-            }
-            Request::LookupName { service } => {
-                self.ask(index, NameRequest::Lookup(service.to_vec()), Asker::Line);
-            }
-            Request::UnpublishName { service } => {
-                self.ask(index, NameRequest::Unpublish(service.to_vec()), Asker::Line);
-            }
+            Request::Name(request) => self.ask(index, request, Asker::Line),
             Request::Spawn(SpawnBlock::More) => {}
             Request::Spawn(SpawnBlock::Last) => self.reply(reply::SPAWN_REFUSED),
             Request::CreateKvs => self.on_create_kvs(index),
@@ -112,7 +103,7 @@ impl Server {
 
     fn on_barrier_in(&mut self, index: usize, group: Option<&[u8]>) -> Result<(), ClientError> {
         let (ranks, tag) = match Scope::parse(group, self.info.size)? {
-            Scope::Whole => return self.enter(index, Entered::Line),
+            Scope::Whole => return self.enter(index, Asker::Line),
             Scope::World(tag) => (IdSet::range(0, self.info.size - 1), tag),
             Scope::Node(tag) => (self.clients.iter().map(|client| client.rank.0).collect(), tag),
             Scope::Ranks(ranks, tag) => (ranks, tag),

@@ -2,11 +2,9 @@
 
 use alloc::vec::Vec;
 
-use bytes::{Bytes, BytesMut};
-use model::{NameRequest, PmiDialect};
+use bytes::BytesMut;
+use model::PmiDialect;
 
-use super::barrier::Entered;
-use super::names::Asker;
 use super::ring::InRing;
 use super::{ClientState, Effect, Server};
 use crate::node_attributes::Waiter;
@@ -40,13 +38,11 @@ impl Server {
         match request {
             Request::Get { job, key } => self.on_kvs_get(asked, job.as_deref(), key),
             Request::Put { key, value } => {
-                let result = self.spaces.put_own(key, value, Limits::PMI2);
+                let result =
+                    self.spaces.put(self.info.kvsname.as_bytes(), key, value, Limits::PMI2);
                 answer_put(&mut self.replies, asked, result);
             }
-            Request::Fence => {
-                let thread = asked.thread.as_deref().map(Bytes::copy_from_slice);
-                return self.enter(index, Entered::Frame { thread });
-            }
+            Request::Fence => return self.enter(index, asked.asker()),
             Request::GetNodeAttr { key, wait } => self.on_get_node_attr(index, asked, key, *wait),
             Request::PutNodeAttr { key, value } => {
                 self.on_put_node_attr(index, asked, key, value);
@@ -76,16 +72,7 @@ impl Server {
                 }
                 return self.enter_ring(index, InRing::new(asked, left, right));
             }
-            Request::NamePublish { service, port } => {
-                let (service, port) = (service.to_vec(), port.to_vec());
-                self.ask(index, NameRequest::Publish { service, port }, Asker::of(asked));
-            }
-            Request::NameLookup { service } => {
-                self.ask(index, NameRequest::Lookup(service.to_vec()), Asker::of(asked));
-            }
-            Request::NameUnpublish { service } => {
-                self.ask(index, NameRequest::Unpublish(service.to_vec()), Asker::of(asked));
-            }
+            Request::Name(request) => self.ask(index, request.clone(), asked.asker()),
             Request::Spawn => {
                 refuse(&mut self.replies, asked, Refusal(ReturnCode::Fail, "spawn_not_supported"))
             }
@@ -128,8 +115,8 @@ impl Server {
     fn on_get_node_attr(&mut self, index: usize, asked: &Asked<'_>, key: &[u8], wait: bool) {
         match self.attributes.get(key) {
             None if wait => {
-                let thread = asked.thread.as_deref().map(Bytes::copy_from_slice);
-                self.attributes.wait(key, Waiter { rank: self.clients[index].rank, thread });
+                let rank = self.clients[index].rank;
+                self.attributes.wait(key, Waiter { rank, thread: asked.thread() });
             }
             value => found(&mut self.replies, asked, value),
         }

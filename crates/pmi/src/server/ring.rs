@@ -9,18 +9,10 @@ use core::mem;
 use bytes::{Bytes, BytesMut};
 use model::{RingPlace, RingStretch};
 
+use super::barrier::Stage;
 use super::{Effect, Server};
 use crate::ClientError;
 use crate::pmi2::{Asked, Reply, ReturnCode};
-
-/// How far a ring has come.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Ring {
-    #[default]
-    Gathering,
-    /// Everybody here is in it.
-    Closing,
-}
 
 /// What a client has brought into the ring.
 #[derive(Clone, Debug)]
@@ -32,8 +24,7 @@ pub(super) struct InRing {
 
 impl InRing {
     pub(super) fn new(asked: &Asked<'_>, left: &[u8], right: &[u8]) -> InRing {
-        let thread = asked.thread.as_deref().map(Bytes::copy_from_slice);
-        InRing { left: left.to_vec(), right: right.to_vec(), thread }
+        InRing { left: left.to_vec(), right: right.to_vec(), thread: asked.thread() }
     }
 }
 
@@ -53,7 +44,7 @@ impl Server {
     /// Goes on once all tasks here are in the ring, or have left.
     pub(super) fn close_ring_if_complete(&mut self) {
         let is_missing = self.clients.iter().any(|client| !client.left && client.ring.is_none());
-        if is_missing || self.ring == Ring::Closing {
+        if is_missing || self.ring == Stage::Exchanging {
             return;
         }
         let inside = || self.clients.iter().filter_map(|client| client.ring.as_ref());
@@ -63,15 +54,15 @@ impl Server {
                 left: first.left.clone(),
                 right: last.right.clone(),
             };
-            self.ring = Ring::Closing;
+            self.ring = Stage::Exchanging;
             self.effects.push_back(Effect::Ring(stretch));
         }
     }
 
     /// Handles that the ring is closed, in which the tasks here have this place.
     pub fn on_ring_closed(&mut self, place: &RingPlace) {
-        assert_eq!(self.ring, Ring::Closing, "a ring is closed that was not asked for");
-        self.ring = Ring::Gathering;
+        assert_eq!(self.ring, Stage::Exchanging, "a ring is closed that was not asked for");
+        self.ring = Stage::Gathering;
         let entries = self.clients.iter_mut().filter_map(|client| {
             let entry = mem::take(&mut client.ring)?;
             Some((client.rank, client.left, entry))
