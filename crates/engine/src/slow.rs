@@ -12,7 +12,8 @@
 //!
 //! It costs a look at the longest awaited child, and the times that starts took.
 
-use alloc::vec::Vec;
+use alloc::collections::BinaryHeap;
+use core::cmp::Reverse;
 use core::time::Duration;
 
 use model::{Time, Tree};
@@ -25,20 +26,28 @@ use crate::engine::{Engine, Phase};
 /// second later, which is within six times the least that counts.
 const MUCH: u32 = 6;
 
-/// What the starts took of children that have come up, tries again included, the shortest first.
+/// What the starts took of children that have come up, tries again included, in two halves: the least of
+/// the longer half is their median.
 #[derive(Debug, Default)]
-pub(crate) struct StartTimes(Vec<Duration>);
+pub(crate) struct StartTimes {
+    shorter: BinaryHeap<Duration>,
+    longer: BinaryHeap<Reverse<Duration>>,
+}
 
 impl StartTimes {
     pub(crate) fn note(&mut self, took: Duration) {
-        let index = self.0.partition_point(|other| *other <= took);
-        self.0.insert(index, took);
+        self.shorter.push(took);
+        self.longer.extend(self.shorter.pop().map(Reverse));
+        if self.longer.len() > self.shorter.len() + 1 {
+            self.shorter.extend(self.longer.pop().map(|Reverse(took)| took));
+        }
     }
 
     /// After how long a start is slow, while so many others are on their way.
     fn slow_after(&self, in_flight: usize) -> Option<Duration> {
-        let median = self.0.get(self.0.len() / 2).filter(|_| self.0.len() >= in_flight)?;
-        Some(MUCH * (*median).max(Tree::ASSUMED_LATENCY))
+        let Reverse(median) = self.longer.peek()?;
+        let is_known = self.shorter.len() + self.longer.len() >= in_flight;
+        is_known.then(|| MUCH * (*median).max(Tree::ASSUMED_LATENCY))
     }
 }
 
