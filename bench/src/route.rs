@@ -21,14 +21,11 @@ use crate::turns::Turns;
 /// No single run is waited for longer.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Messages along the spawn tree.
-const SAME: &str = "same";
+/// Messages along the spawn tree, and along others.
+const ROUTES: [&str; 4] = ["same", "kary:16", "binomial", "direct"];
 
-const ROUTES: [&str; 4] = [SAME, "kary:16", "binomial", "direct"];
-
-/// The route beside which redundant links are opened, and how many by each agent.
-const BESIDE: &str = "kary:16";
-const REDUNDANCIES: [&str; 2] = ["0", "1"];
+/// Redundant links, beside a route: they are opened behind the launch.
+const REDUNDANCY: [&str; 3] = ["--route", "kary:16", "--redundancy"];
 
 /// How many handshakes are timed.
 const HANDSHAKES: u32 = 500;
@@ -36,55 +33,42 @@ const HANDSHAKES: u32 = 500;
 /// Adds all rows.
 pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> {
     let n = report.settings().pick(256, 64);
-    rows(tools, report, n, Shell::modelled(), Bar::RatioAtMost(1.05));
-    rows(tools, report, n, Shell::default(), Bar::None);
-    redundancy(tools, report, n, Shell::modelled(), Bar::RatioAtMost(1.05));
-    redundancy(tools, report, n, Shell::default(), Bar::None);
+    let bars = [(Shell::modelled(), Bar::RatioAtMost(1.05)), (Shell::default(), Bar::None)];
+    for (shell, bar) in bars {
+        let job = Job::one_each(n, shell, &["/bin/true"]);
+        rows(tools, report, &job, bar, &["--route"], &ROUTES);
+        rows(tools, report, &job, bar, &REDUNDANCY, &["0", "1"]);
+    }
     Ok(())
 }
 
-/// A row for a redundant link of each agent, against none. They are opened behind the launch.
-fn redundancy(tools: &Tools, report: &mut Report, n: usize, shell: Shell, bar: Bar) {
-    let job = Job::one_each(n, shell, &["/bin/true"]);
-    let title = format!("n={n}, {}: --route {BESIDE} --redundancy 1", job.shell);
+/// A row for each value of the last of these options but the first, with which all others are compared.
+fn rows(
+    tools: &Tools,
+    report: &mut Report,
+    job: &Job,
+    bar: Bar,
+    options: &[&str],
+    values: &[&'static str],
+) {
+    let n = job.hosts;
+    let title = format!("n={n}, {}: {}", job.shell, options.join(" "));
+    let (Some(option), Some(&usual)) = (options.last(), values.first()) else { return };
     if !report.settings().wants(&title) {
         return;
     }
     let rounds = report.settings().pick(5, 1);
-    let turns = Turns::take(report, rounds, &REDUNDANCIES, |redundancy| {
-        let options = ["--route", BESIDE, "--redundancy", redundancy];
-        let mut command = tools.convoke_command(&job, &options)?;
+    let turns = Turns::take(report, rounds, values, |value| {
+        let mut command = tools.convoke_command(job, &[options, &[value]].concat())?;
         Ok(vec![run::time(&mut command, LIMIT)?.as_secs_f64()])
     });
-    let [none, one] = REDUNDANCIES.map(|redundancy| turns.seconds(redundancy, 0));
-    report.add(Row {
-        title,
-        ours: one,
-        other: Some(("--redundancy 0".to_owned(), none.clone())),
-        floor: Some((format!("that and {n} handshakes"), with_handshakes(&none, n))),
-        bar,
-    });
-}
-
-/// A row for each route but the spawn tree, all compared with that.
-fn rows(tools: &Tools, report: &mut Report, n: usize, shell: Shell, bar: Bar) {
-    let job = Job::one_each(n, shell, &["/bin/true"]);
-    let title = format!("n={n}, {}", job.shell);
-    if !report.settings().wants(&title) {
-        return;
-    }
-    let rounds = report.settings().pick(5, 1);
-    let turns = Turns::take(report, rounds, &ROUTES, |route| {
-        let mut command = tools.convoke_command(&job, &["--route", route])?;
-        Ok(vec![run::time(&mut command, LIMIT)?.as_secs_f64()])
-    });
-    let same = turns.seconds(SAME, 0);
-    for route in ROUTES.into_iter().filter(|route| *route != SAME) {
+    let compared = turns.seconds(usual, 0);
+    for &value in &values[1..] {
         report.add(Row {
-            title: format!("{title}: --route {route}"),
-            ours: turns.seconds(route, 0),
-            other: Some((format!("--route {SAME}"), same.clone())),
-            floor: Some((format!("that and {n} handshakes"), with_handshakes(&same, n))),
+            title: format!("{title} {value}"),
+            ours: turns.seconds(value, 0),
+            other: Some((format!("{option} {usual}"), compared.clone())),
+            floor: Some((format!("that and {n} handshakes"), with_handshakes(&compared, n))),
             bar,
         });
     }
