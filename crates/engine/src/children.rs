@@ -5,6 +5,7 @@
 //! killed so that its last words can be told. A child that is up and whose link or shell ends is given
 //! a moment to explain itself: the other of the two usually says more.
 
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -20,6 +21,7 @@ use wire::{
 
 use crate::child::{Child, ChildState, Failure, back_off};
 use crate::engine::Engine;
+use crate::slow::StartTimes;
 use crate::{Effect, LinkEnd, LinkId, Start, StartId, names};
 
 /// How long the other of link and shell may take to explain why the first is gone.
@@ -367,7 +369,8 @@ impl Engine {
 
     /// Ends what has been started and has not joined, and starts nothing more.
     pub(crate) fn end_starts(&mut self) {
-        self.waiting.clear();
+        self.waiting = VecDeque::new();
+        self.start_times = StartTimes::default();
         self.drop_held();
         let (mut unjoined, mut failures) = (Vec::new(), Vec::new());
         for child in self.children.values_mut() {

@@ -301,6 +301,9 @@ impl Engine {
     pub fn shrink(&mut self) {
         self.effects.shrink_to_fit();
         self.events.shrink_to_fit();
+        if let Some(job) = &mut self.job {
+            job.shrink();
+        }
     }
 
     /// Head: how it ended; complete once [`Effect::Exit`] came.

@@ -49,7 +49,8 @@ pub(crate) struct Job {
     /// Where tasks connect to a port: boxed, since few do.
     callers: Option<Box<Callers>>,
     fence: Fence,
-    ring: Ring,
+    /// Once somebody here or below is in one: few jobs have any.
+    ring: Option<Box<Ring>>,
     exchange: Exchange,
     groups: Groups,
     stopping: Option<Stopping>,
@@ -143,7 +144,7 @@ impl Job {
             pmi: pmi::Server::new(info),
             callers: None,
             fence: Fence::new(!ranks.is_empty(), children.iter().copied()),
-            ring: Ring::new(!ranks.is_empty(), children.iter().copied()),
+            ring: None,
             exchange: Exchange::None,
             groups: Groups::default(),
             stopping: None,
@@ -167,7 +168,7 @@ impl Job {
     pub(crate) fn add_child(&mut self, agent: AgentId) {
         self.children.insert(agent);
         self.fence.add_child(agent);
-        self.ring.add_child(agent);
+        self.ring = None;
     }
 
     /// Takes note of a fault on its way up.
@@ -184,7 +185,7 @@ impl Job {
     /// Waits for these children and no others; nothing is launched yet.
     pub(crate) fn set_children(&mut self, children: BTreeSet<AgentId>) {
         self.fence = Fence::new(self.has_tasks(), children.iter().copied());
-        self.ring = Ring::new(self.has_tasks(), children.iter().copied());
+        self.ring = None;
         self.children = children;
     }
 
@@ -200,7 +201,20 @@ impl Job {
     /// No task here enters a fence or a ring any more.
     fn end_collectives(&mut self) {
         self.fence.on_local_end();
-        self.ring.on_local_end();
+        if let Some(ring) = &mut self.ring {
+            ring.on_local_end();
+        }
+    }
+
+    /// Gives back the memory that queues kept for the next time.
+    pub(crate) fn shrink(&mut self) {
+        self.pmi.shrink();
+        self.fence.shrink();
+    }
+
+    /// The rings of those who enter fences too.
+    fn ring(&mut self) -> &mut Ring {
+        self.ring.get_or_insert_with(|| Box::new(Ring::beside(&self.fence)))
     }
 
     /// Whether tasks below this child may still run, as far as is known.
@@ -456,7 +470,9 @@ impl Engine {
             job.statuses.merge(&statuses);
             if !is_lost {
                 job.fence.on_child_end(agent);
-                job.ring.on_child_end(agent);
+                if let Some(ring) = &mut job.ring {
+                    ring.on_child_end(agent);
+                }
             }
             self.on_input_closed(Reader::Child(agent));
             self.drain_collectives();

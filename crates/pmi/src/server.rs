@@ -277,6 +277,11 @@ impl Server {
         self.effects.pop_front()
     }
 
+    /// Gives back the memory that the queue of effects kept for the next time.
+    pub fn shrink(&mut self) {
+        self.effects.shrink_to_fit();
+    }
+
     fn has(&self, rank: Rank) -> bool {
         self.clients.binary_search_by_key(&rank, |client| client.rank).is_ok()
     }

@@ -76,6 +76,16 @@ impl Fence {
         Ok(())
     }
 
+    /// Whether the local tasks may still enter, or have entered.
+    pub(crate) fn counts_local(&self) -> bool {
+        self.gather.counts_local()
+    }
+
+    /// The children below which tasks may still enter, or have entered.
+    pub(crate) fn children(&self) -> impl Iterator<Item = AgentId> {
+        self.gather.children()
+    }
+
     /// The children that are waited for.
     pub fn awaited_children(&self) -> impl Iterator<Item = AgentId> {
         self.gather.awaited_children()
@@ -106,6 +116,11 @@ impl Fence {
     /// The next effect. Call until `None` after every `on_*` call.
     pub fn poll_effect(&mut self) -> Option<FenceEffect> {
         self.effects.pop_front()
+    }
+
+    /// Gives back the memory that the queue of effects kept for the next time.
+    pub fn shrink(&mut self) {
+        self.effects.shrink_to_fit();
     }
 
     fn advance(&mut self) {

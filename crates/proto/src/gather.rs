@@ -95,6 +95,17 @@ impl<P> Gather<P> {
         }
     }
 
+    /// Whether the local tasks have not ended.
+    pub(crate) fn counts_local(&self) -> bool {
+        matches!(self.local, Some(Part::Awaited | Part::Entered(_)))
+    }
+
+    /// The children below which not all tasks have ended.
+    pub(crate) fn children(&self) -> impl Iterator<Item = AgentId> {
+        let counts = |part: &&Part<P>| !matches!(part, Part::Ended);
+        self.children.iter().filter(move |(_, part)| counts(part)).map(|(child, _)| *child)
+    }
+
     /// The children that are waited for.
     pub(crate) fn awaited_children(&self) -> impl Iterator<Item = AgentId> {
         let is_awaited = |part: &&Part<P>| matches!(part, Part::Awaited);

@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 
 use model::{AgentId, RingPlace, RingStretch};
 
+use crate::fence::Fence;
 use crate::gather::{Ended, Gather};
 
 /// The rings of one job on one agent, one after the other.
@@ -60,9 +61,9 @@ impl Ring {
         Ring { gather, parts: Vec::new(), effects: VecDeque::new() }
     }
 
-    /// Waits for one more child. Nobody has entered a ring yet.
-    pub fn add_child(&mut self, child: AgentId) {
-        self.gather.add_child(child);
+    /// The rings of those parts that may still enter these fences: none is entered yet.
+    pub fn beside(fence: &Fence) -> Ring {
+        Ring::new(fence.counts_local(), fence.children())
     }
 
     /// Handles that all local tasks have entered.

@@ -1,7 +1,7 @@
 //! Rings: calls in, effects out.
 
 use model::{AgentId, RingPlace, RingStretch};
-use proto::{Ring, RingEffect, RingError};
+use proto::{Fence, Ring, RingEffect, RingError};
 
 /// Tasks that bring their number, both ways.
 fn stretch(first: u32, count: u32) -> RingStretch {
@@ -57,6 +57,22 @@ fn whose_tasks_have_ended_are_in_no_ring() {
     ring.on_place(0, &place(0, 1, 1)).unwrap();
     assert_eq!(effects(&mut ring), [RingEffect::Tell(AgentId(5), 0, place(0, 1, 1))]);
     assert_eq!(ring.on_place(1, &place(0, 1, 1)), Ok(()));
+}
+
+#[test]
+fn a_ring_beside_fences_waits_for_those_that_have_not_ended_there() {
+    let mut fence = Fence::new(true, [AgentId(4), AgentId(5)]);
+    fence.on_child_end(AgentId(4));
+    fence.on_child_enter(AgentId(5), 0, Default::default()).unwrap();
+    let mut ring = Ring::beside(&fence);
+    ring.on_child_enter(AgentId(5), 0, stretch(1, 1)).unwrap();
+    assert_eq!(effects(&mut ring), []);
+    ring.on_local_enter(stretch(0, 1));
+    assert_eq!(effects(&mut ring), [RingEffect::Enter(0, stretch(0, 2))]);
+    fence.on_local_end();
+    let mut ring = Ring::beside(&fence);
+    ring.on_child_enter(AgentId(5), 0, stretch(1, 1)).unwrap();
+    assert_eq!(effects(&mut ring), [RingEffect::Enter(0, stretch(1, 1))]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a simulation holds in memory: bounds, which `tests/scale.rs` measures.
 
 /// An agent, its engine and what the simulation knows of it included.
-pub const BYTES_PER_AGENT: u64 = 8_900;
+pub const BYTES_PER_AGENT: u64 = 8_400;
 
 /// A task that exchanges no card.
 pub const BYTES_PER_TASK: u64 = 1_000;

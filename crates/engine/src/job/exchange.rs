@@ -76,7 +76,7 @@ impl Engine {
                     self.on_group_exchange(&group, pairs);
                 }
                 pmi::Effect::Ring(stretch) => {
-                    job.ring.on_local_enter(stretch);
+                    job.ring().on_local_enter(stretch);
                     self.drain_ring();
                 }
                 pmi::Effect::Ask { rank, request } => {

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 impl Engine {
     pub(crate) fn on_child_ring(&mut self, agent: AgentId, ring: u32, stretch: RingStretch) {
         let Some(job) = &mut self.job else { return };
-        match job.ring.on_child_enter(agent, ring, stretch) {
+        match job.ring().on_child_enter(agent, ring, stretch) {
             Ok(()) => self.drain_ring(),
             Err(error) => self.job_child_misbehaved(agent, &error.to_string()),
         }
@@ -21,7 +21,7 @@ impl Engine {
 
     pub(crate) fn on_ring_place(&mut self, ring: u32, place: &RingPlace) {
         let Some(job) = &mut self.job else { return };
-        match job.ring.on_place(ring, place) {
+        match job.ring().on_place(ring, place) {
             Ok(()) => self.drain_ring(),
             Err(error) => self.abandon(format!("its parent broke the protocol: {error}")),
         }
@@ -29,7 +29,7 @@ impl Engine {
 
     pub(super) fn drain_ring(&mut self) {
         while let Some(job) = &mut self.job
-            && let Some(effect) = job.ring.poll_effect()
+            && let Some(effect) = job.ring.as_mut().and_then(|ring| ring.poll_effect())
         {
             let id = job.id();
             match effect {
