@@ -259,6 +259,9 @@ impl Engine {
                 let words = failure.words.clone();
                 self.events.push_back(Event::StartRetried { agent, cause, words });
                 child.state = ChildState::BackingOff { until: self.now + pause, last: failure };
+                if matches!(cause, StartCause::Shell(ShellFailureKind::Busy, _)) {
+                    self.slow_down();
+                }
             }
             Some(_) | None => self.fail(agent, failure),
         }

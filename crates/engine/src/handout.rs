@@ -119,6 +119,14 @@ impl Engine {
         self.ask_for_work();
     }
 
+    /// Handles that a host turned a start away since there were too many.
+    pub(crate) fn slow_down(&mut self) {
+        let in_flight = self.children.starts_in_flight();
+        if let Some(handout) = &mut self.handout {
+            handout.pace.on_busy(in_flight);
+        }
+    }
+
     fn may_start(&mut self) -> bool {
         let in_flight = self.children.starts_in_flight();
         let Some(handout) = &self.handout else { return false };

@@ -6,6 +6,9 @@
 //! more are in flight than a latency holds, until children join. The first tells the latency, and
 //! the gap is taken to be the same part of it; the next tell the gap, since starts that wait for
 //! their host come up a true gap apart. Costs a few words, and time in nothing.
+//!
+//! Where many names are of one host, its sshd turns away who finds too many before it. As many as are left
+//! then fit, and no more are in flight, but for one more each time that so many have joined.
 
 use core::time::Duration;
 
@@ -24,6 +27,14 @@ pub(crate) struct Pace {
     last_start: Option<Time>,
     has_joined: bool,
     spell: Option<Spell>,
+    crowd: Option<Crowd>,
+}
+
+/// How many starts in flight hosts let in, since one was turned away for there were too many.
+#[derive(Clone, Copy, Debug)]
+struct Crowd {
+    most: usize,
+    joined: usize,
 }
 
 /// Joins while starts were in flight all the time.
@@ -43,6 +54,7 @@ impl Pace {
             last_start: None,
             has_joined: false,
             spell: None,
+            crowd: None,
         }
     }
 
@@ -63,13 +75,19 @@ impl Pace {
         self.free_at.filter(|&at| at > now)
     }
 
-    /// How many starts may be in flight as far as latency and gap are concerned.
+    /// How many starts may be in flight as far as latency and gap are concerned, and hosts let in.
     pub(crate) fn in_flight_max(&self) -> usize {
+        let let_in = self.crowd.map_or(usize::MAX, |crowd| crowd.most);
         if self.told || self.has_joined {
-            return usize::MAX;
+            return let_in;
         }
         let quotient = self.latency.as_nanos() / self.gap.as_nanos().max(1);
-        usize::try_from(quotient).unwrap_or(usize::MAX).saturating_add(1)
+        usize::try_from(quotient).unwrap_or(usize::MAX).saturating_add(1).min(let_in)
+    }
+
+    /// Handles that a host turned a start away since there were too many; so many are left in flight.
+    pub(crate) fn on_busy(&mut self, in_flight: usize) {
+        self.crowd = Some(Crowd { most: in_flight.max(1), joined: 0 });
     }
 
     /// Handles a start beside so many others in flight.
@@ -88,6 +106,12 @@ impl Pace {
     /// Handles that a child has joined.
     pub(crate) fn on_joined(&mut self, now: Time, first_start: Time) {
         let took = now.since(first_start);
+        if let Some(crowd) = &mut self.crowd {
+            crowd.joined += 1;
+            if crowd.joined == crowd.most {
+                *crowd = Crowd { most: crowd.most + 1, joined: 0 };
+            }
+        }
         if !self.has_joined {
             self.has_joined = true;
             self.gap = self.gap.max(self.usual_part(took)).min(took / 4);
@@ -190,6 +214,20 @@ mod tests {
         assert_eq!(pace.due(at(3)), Some(at(7)));
         pace.on_joined(at(4), at(0));
         assert_eq!((pace.is_free(at(4)), pace.due(at(0))), (true, Some(at(1))));
+    }
+
+    #[test]
+    fn who_is_turned_away_leaves_as_many_as_fit_and_one_more_when_these_have_joined() {
+        let mut pace = usual();
+        pace.on_busy(12);
+        pace.on_busy(11);
+        assert_eq!(pace.in_flight_max(), 11);
+        (0..11).for_each(|_| pace.on_joined(at(300), at(0)));
+        assert_eq!(pace.in_flight_max(), 12);
+        (0..11).for_each(|_| pace.on_joined(at(300), at(0)));
+        assert_eq!(pace.in_flight_max(), 12);
+        pace.on_busy(0);
+        assert_eq!(pace.in_flight_max(), 1);
     }
 
     #[test]

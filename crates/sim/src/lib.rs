@@ -33,6 +33,7 @@ mod script;
 mod session;
 mod sets;
 mod shell;
+mod sshd;
 mod task;
 mod world;
 
@@ -47,3 +48,4 @@ pub use random::Random;
 pub use report::{Failure, Report};
 pub use script::{Grouping, Script, Step};
 pub use session::{Costs, Session};
+pub use sshd::Sshd;

@@ -115,7 +115,7 @@ impl<'a> Machines<'a> {
         self.named.get(&node).copied()
     }
 
-    fn random(&self, agent: AgentId, purpose: Purpose, index: u32) -> Random {
+    pub(crate) fn random(&self, agent: AgentId, purpose: Purpose, index: u32) -> Random {
         Random::keyed(self.seed, agent.0, purpose, index)
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum Purpose {
     Slow = 103,
     /// The latency of the link to its parent.
     Link = 104,
+    /// Whether an sshd refuses the node's agent.
+    Login = 105,
 }
 
 impl Random {

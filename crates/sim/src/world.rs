@@ -49,6 +49,7 @@ use crate::script::Step;
 use crate::session::Session;
 use crate::sets::Sets;
 use crate::shell::{Shell, ShellId};
+use crate::sshd::Logins;
 
 /// How long a driver takes for something on its own host.
 const LOCAL_TIME: Duration = Duration::from_micros(50);
@@ -70,6 +71,7 @@ pub(crate) struct World<'a> {
     unreaped: usize,
     links: Vec<Link>,
     shells: Vec<Shell>,
+    logins: Option<Logins>,
     checker: Checker,
     rulebook: Rulebook,
     /// Agents that something has hurt.
@@ -217,6 +219,7 @@ impl World<'_> {
             unreaped: 0,
             links: Vec::new(),
             shells: Vec::new(),
+            logins: session.sshd.map(Logins::new),
             checker: Checker::new(session.n, session.n_tasks()),
             rulebook: session.rulebook(),
             hurt: if session.keeps_time() { IdSet::new() } else { IdSet::range(0, session.n) },

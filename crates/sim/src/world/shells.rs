@@ -10,6 +10,7 @@ use super::{Happening, LOCAL_TIME, ShellEnd, World};
 use crate::calibration::Cpu;
 use crate::fault::ShellPlan;
 use crate::process::{End, Process, ProcessId};
+use crate::random::Purpose;
 use crate::shell::{CALL_AGAIN, HUNG_MAX, Shell, ShellId, ShellProgram};
 
 /// How long a system call takes to find that nobody answers.
@@ -65,9 +66,12 @@ impl World<'_> {
         let gap = self.session.gap_of(starter);
         let gap = gap.unwrap_or_else(|| self.machines.gap(starter, first, attempt));
         let begin = self.work(id, self.now, self.machines.cpu().spawn_us);
+        let login = self.log_in(first, attempt);
+        let plan = if login.is_some() { plan } else { ShellPlan::Fails(ShellFailureKind::Busy) };
+        self.shells[shell.0].plan = plan;
         let process = &mut self.processes[id.0];
         process.starts_free_at = process.starts_free_at.max(begin) + gap;
-        let ready = process.starts_free_at + latency;
+        let ready = process.starts_free_at.max(login.unwrap_or(self.now)) + latency;
         if self.session.tells_started {
             let started = Input::Started(self.shells[shell.0].start);
             self.queue.push(process.starts_free_at, Happening::Input(id, started));
@@ -84,6 +88,12 @@ impl World<'_> {
             }
             ShellPlan::Hangs => {}
         }
+    }
+
+    /// When the sshd that serves all names, if one does, is through with a start; `None`: it refuses it.
+    fn log_in(&mut self, agent: AgentId, attempt: u32) -> Option<Time> {
+        let chance = self.machines.random(agent, Purpose::Login, attempt).fraction();
+        self.logins.as_mut().map_or(Some(self.now), |logins| logins.come(self.now, chance))
     }
 
     pub(super) fn shell_ready(&mut self, id: ShellId) {
