@@ -2,7 +2,7 @@
 //! seals it, sent over a connection of the task's own, opened, and written to standard output.
 //!
 //! Agents are on this host, with a connection or a pair of sockets each, as a shell's streams are; or
-//! one is on a host of a testbed, where `ssh` starts it.
+//! one is on a host of a testbed, where `ssh` starts it and may carry its records.
 //!
 //! A peer that sends in clear need not pay for this, so the floor tells what the cipher costs from
 //! what we add. It knows no frames, credits or lines, and copies nothing: a read lands where it is
@@ -51,6 +51,9 @@ pub(crate) const TCP: &str = "tcp";
 /// The way to agents on this host, over the streams that they were started with.
 pub(crate) const STREAMS: &str = "streams";
 
+/// Before a host of a testbed: the way to an agent there, over the streams of its `ssh`.
+pub(crate) const SSH: &str = "ssh:";
+
 /// An agent's address of a head that reads its standard output.
 const OUTPUT: &str = "-";
 
@@ -61,11 +64,12 @@ pub(crate) fn run_head(arguments: &[&str]) -> anyhow::Result<()> {
     enlarge(rustix::stdio::stdout());
     let count = count.parse().context("read the count of tasks")?;
     let (agents, links): (Vec<Child>, Vec<OwnedFd>) = match *way {
-        STREAMS => {
-            (0..count).map(|rank| start_with_streams(rank, program)).collect::<Result<_, _>>()?
-        }
         TCP => start_and_accept("127.0.0.1:0", None, count, program)?,
-        host => start_and_accept("[::]:0", Some(host), count, program)?,
+        STREAMS => start_with_streams(None, count, program)?,
+        way => match way.strip_prefix(SSH) {
+            Some(host) => start_with_streams(Some(host), count, program)?,
+            None => start_and_accept("[::]:0", Some(way), count, program)?,
+        },
     };
     let read = |link| thread::spawn(move || open_all(File::from(link)));
     for reader in links.into_iter().map(read).collect::<Vec<_>>() {
@@ -77,11 +81,22 @@ pub(crate) fn run_head(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start_with_streams(rank: u32, program: &[&str]) -> anyhow::Result<(Child, OwnedFd)> {
-    let (ours, theirs) = UnixStream::pair().context("make a pair of sockets")?;
-    let mut command = agent_command(OUTPUT, rank, program)?;
-    let agent = command::start(command.stdout(OwnedFd::from(theirs)))?;
-    Ok((agent, ours.into()))
+/// Agents on `host`, or here, whose output is read here.
+fn start_with_streams(
+    host: Option<&str>,
+    count: u32,
+    program: &[&str],
+) -> anyhow::Result<(Vec<Child>, Vec<OwnedFd>)> {
+    let start = |rank| {
+        let (ours, theirs) = UnixStream::pair().context("make a pair of sockets")?;
+        let command = agent_command(OUTPUT, rank, program)?;
+        let mut command = match host {
+            Some(host) => over_ssh(host, &command),
+            None => command,
+        };
+        anyhow::Ok((command::start(command.stdout(OwnedFd::from(theirs)))?, ours.into()))
+    };
+    (0..count).map(start).collect()
 }
 
 /// Agents on `host`, or here, that connect to `listen`.
@@ -97,7 +112,7 @@ fn start_and_accept(
     let start = |rank| {
         let mut command = agent_command(&address, rank, program)?;
         match host {
-            Some(host) => Ok(command::start(&mut over_ssh(host, &command))?),
+            Some(host) => Ok(command::start(over_ssh(host, &command).stdout(Stdio::null()))?),
             None => Ok(command::start(&mut command)?),
         }
     };
@@ -109,10 +124,7 @@ fn start_and_accept(
 /// The same command on another host. `ssh` would let nobody block on an output that it shares.
 fn over_ssh(host: &str, command: &Command) -> Command {
     let mut ssh = Command::new("ssh");
-    ssh.stdout(Stdio::null())
-        .args(["-n", host])
-        .arg(command.get_program())
-        .args(command.get_args());
+    ssh.args(["-n", host]).arg(command.get_program()).args(command.get_args());
     ssh
 }
 
