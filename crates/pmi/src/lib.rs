@@ -17,8 +17,8 @@ mod meetings;
 mod message_buffer;
 mod node_attributes;
 mod pairs;
-mod pmi1;
-mod pmi2;
+pub mod pmi1;
+pub mod pmi2;
 mod spaces;
 mod task_env;
 

@@ -8,4 +8,5 @@ mod request;
 pub use call::Call;
 pub use group::GroupFault;
 pub(crate) use group::Scope;
+pub use request::Fields;
 pub(crate) use request::{Request, SpawnBlock};

@@ -1,8 +1,11 @@
 //! What the messages of PMI-2 say (`reference/pmi2.md`).
 
 mod fields;
+mod frame;
 mod reply;
 mod request;
 
+pub use fields::Fields;
+pub use frame::Frame;
 pub(crate) use reply::{Reply, ReturnCode};
 pub(crate) use request::{Asked, Refusal, Request};

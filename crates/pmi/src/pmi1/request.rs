@@ -42,10 +42,10 @@ pub(crate) enum SpawnBlock {
 impl<'a> Request<'a> {
     /// Understands a message as [`MessageBuffer`](crate::MessageBuffer) cuts it.
     pub(crate) fn parse(message: &'a [u8]) -> Result<Request<'a>, ClientError> {
-        if message.starts_with(b"mcmd=") {
-            return parse_block(Fields { message, separator: b'\n' });
+        let fields = Fields::of(message);
+        if fields.separator == b'\n' {
+            return parse_block(fields);
         }
-        let fields = Fields { message, separator: b' ' };
         match fields.iter().next() {
             Some((b"cmd", name)) => parse_line(name, fields),
             Some(_) | None => Err(ClientError::NotACommand(Excerpt::new(message))),
@@ -111,13 +111,19 @@ fn abort_code(fields: Fields<'_>) -> i32 {
 }
 
 /// The `key=value` fields of a message.
-#[derive(Clone, Copy)]
-struct Fields<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
     message: &'a [u8],
     separator: u8,
 }
 
 impl<'a> Fields<'a> {
+    /// Those of a message as [`MessageBuffer`](crate::MessageBuffer) cuts it: a line, or a block of lines.
+    pub fn of(message: &'a [u8]) -> Fields<'a> {
+        let is_block = message.starts_with(b"mcmd=");
+        Fields { message, separator: if is_block { b'\n' } else { b' ' } }
+    }
+
     /// The fields in order; one without `=` has an empty value (§1).
     fn iter(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         let mut rest = self.message;
@@ -132,7 +138,8 @@ impl<'a> Fields<'a> {
         fields.filter(|field| !field.is_empty()).map(|field| split_at_first(b'=', field))
     }
 
-    fn get(self, key: &str) -> Option<&'a [u8]> {
+    /// The value of the first field called `key`.
+    pub fn get(self, key: &str) -> Option<&'a [u8]> {
         self.iter().find(|(name, _)| *name == key.as_bytes()).map(|(_, value)| value)
     }
 
@@ -141,7 +148,11 @@ impl<'a> Fields<'a> {
         self.get(field).ok_or_else(missing)
     }
 
-    fn number<N: FromStr>(self, field: &'static str) -> Result<N, ClientError> {
+    /// The same of one that must be a number.
+    ///
+    /// # Errors
+    /// When it is missing, or none.
+    pub fn number<N: FromStr>(self, field: &'static str) -> Result<N, ClientError> {
         let text = self.required(field)?;
         let number = core::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
         number.ok_or_else(|| ClientError::NotANumber { field, line: Excerpt::new(self.message) })

@@ -6,27 +6,28 @@ use core::str::FromStr;
 
 /// The fields of a message that are still to be read. A semicolon within a value is written twice.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn of(body: &'a [u8]) -> Fields<'a> {
+    /// Those of the body of a frame.
+    pub fn of(body: &'a [u8]) -> Fields<'a> {
         Fields { rest: body }
     }
 
     /// The value of the first field called `key`.
-    pub(crate) fn get(self, key: &str) -> Option<Cow<'a, [u8]>> {
+    pub fn get(self, key: &str) -> Option<Cow<'a, [u8]>> {
         self.into_iter().find(|(name, _)| *name == key.as_bytes()).map(|(_, value)| value)
     }
 
     /// The same of one that is a number.
-    pub(crate) fn number<N: FromStr>(self, key: &str) -> Option<N> {
+    pub fn number<N: FromStr>(self, key: &str) -> Option<N> {
         self.get(key).and_then(|text| core::str::from_utf8(&text).ok()?.trim().parse().ok())
     }
 
     /// Whether the field called `key` says so.
-    pub(crate) fn is_true(self, key: &str) -> bool {
+    pub fn is_true(self, key: &str) -> bool {
         self.get(key).is_some_and(|value| *value == b"TRUE"[..])
     }
 }
@@ -41,7 +42,7 @@ impl<'a> IntoIterator for Fields<'a> {
 }
 
 /// Fields one after the other.
-pub(crate) struct Iter<'a> {
+pub struct Iter<'a> {
     rest: &'a [u8],
 }
 

@@ -1,11 +1,8 @@
 //! The frames that clients get: `cmd=NAME-response;` with the union of what all known clients look for.
 
-use alloc::format;
-use core::fmt::{Display, Write};
-
 use bytes::BytesMut;
 
-use crate::MessageBuffer;
+use super::frame::Frame;
 
 /// How a request ended (`reference/pmi2.md` §7).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,60 +16,22 @@ pub(crate) enum ReturnCode {
     Other = 14,
 }
 
-/// A frame that is being written behind others. Its length is written when it ends.
-#[derive(Debug)]
-pub(crate) struct Reply<'a> {
-    out: &'a mut BytesMut,
-    start: usize,
-}
+/// Writes replies.
+pub(crate) enum Reply {}
 
-impl<'a> Reply<'a> {
+impl Reply {
     /// Begins the answer to a request called `name` of this thread, if it said which it is.
-    pub(crate) fn to(
+    pub(crate) fn to<'a>(
         out: &'a mut BytesMut,
         name: &[u8],
         thread: Option<&[u8]>,
         code: ReturnCode,
-    ) -> Reply<'a> {
-        let start = out.len();
-        out.extend_from_slice(&[b' '; MessageBuffer::PREFIX_BYTES]);
-        out.extend_from_slice(b"cmd=");
-        out.extend_from_slice(name);
-        out.extend_from_slice(b"-response;");
-        let reply = Reply { out, start };
-        let reply = match thread {
-            Some(thread) => reply.bytes("thrid", thread),
-            None => reply,
+    ) -> Frame<'a> {
+        let frame = Frame::begin(out, &[name, b"-response"]);
+        let frame = match thread {
+            Some(thread) => frame.bytes("thrid", thread),
+            None => frame,
         };
-        reply.field("rc", code as i32)
-    }
-
-    /// Adds a field whose text has no semicolon.
-    pub(crate) fn field(self, key: &str, value: impl Display) -> Reply<'a> {
-        // Only memory bounds a `BytesMut`, so it never reports an error.
-        let _ = write!(self.out, "{key}={value};");
-        self
-    }
-
-    /// Adds a field with any bytes. A semicolon is written twice.
-    pub(crate) fn bytes(self, key: &str, value: &[u8]) -> Reply<'a> {
-        let _ = write!(self.out, "{key}=");
-        for piece in value.split_inclusive(|byte| *byte == b';') {
-            self.out.extend_from_slice(piece);
-            if piece.ends_with(b";") {
-                self.out.extend_from_slice(b";");
-            }
-        }
-        self.out.extend_from_slice(b";");
-        self
-    }
-
-    /// Ends it.
-    pub(crate) fn end(self) {
-        let body = self.out.len() - self.start - MessageBuffer::PREFIX_BYTES;
-        assert!(body <= MessageBuffer::FRAME_BYTES_MAX, "a reply of {body} bytes");
-        let length = format!("{body:<width$}", width = MessageBuffer::PREFIX_BYTES);
-        let prefix = &mut self.out[self.start..self.start + MessageBuffer::PREFIX_BYTES];
-        prefix.copy_from_slice(length.as_bytes());
+        frame.field("rc", code as i32)
     }
 }

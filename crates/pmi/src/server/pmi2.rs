@@ -8,7 +8,7 @@ use model::PmiDialect;
 use super::ring::InRing;
 use super::{ClientState, Effect, Server};
 use crate::node_attributes::Waiter;
-use crate::pmi2::{Asked, Refusal, Reply, Request, ReturnCode};
+use crate::pmi2::{Asked, Frame, Refusal, Reply, Request, ReturnCode};
 use crate::spaces::Limits;
 use crate::{ClientError, PutError};
 
@@ -147,11 +147,11 @@ fn refuse(out: &mut BytesMut, asked: &Asked<'_>, Refusal(code, words): Refusal) 
     reply_to(out, asked, code).field("errmsg", words).end();
 }
 
-fn accept<'a>(out: &'a mut BytesMut, asked: &Asked<'_>) -> Reply<'a> {
+fn accept<'a>(out: &'a mut BytesMut, asked: &Asked<'_>) -> Frame<'a> {
     reply_to(out, asked, ReturnCode::Success)
 }
 
-fn reply_to<'a>(out: &'a mut BytesMut, asked: &Asked<'_>, code: ReturnCode) -> Reply<'a> {
+fn reply_to<'a>(out: &'a mut BytesMut, asked: &Asked<'_>, code: ReturnCode) -> Frame<'a> {
     Reply::to(out, asked.name, asked.thread.as_deref(), code)
 }
 
