@@ -1,9 +1,12 @@
-//! Pipes, socket pairs, and reading and writing that tell "nothing yet" from "the end".
-#![expect(unsafe_code, reason = "no safe call reads into the part of a buffer that is not filled")]
+//! Pipes, socket pairs, what a process was given by number, and reading and writing that tell "nothing yet" from "the end".
+#![expect(
+    unsafe_code,
+    reason = "no safe call fills a buffer further, or takes a descriptor by its number"
+)]
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 
 use bytes::BytesMut;
 use rustix::fs::OFlags;
@@ -51,6 +54,21 @@ pub enum WriteOutcome {
 pub fn pipe() -> io::Result<Pipe> {
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     Ok(Pipe { read, write })
+}
+
+/// A copy, close-on-exec, of a descriptor that this process knows by its number, such as that in `PMI_FD`. The number
+/// stays as it is, for whatever else in this process uses it.
+///
+/// # Errors
+/// When no descriptor has this number, or descriptors have run out.
+pub fn copy_of(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: fcntl(2) takes any number here, and touches no memory.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
+    if copy == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it, so nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
 /// Two connected sockets that block.
@@ -198,6 +216,8 @@ fn written(result: rustix::io::Result<usize>) -> io::Result<WriteOutcome> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     #[test]
@@ -223,6 +243,17 @@ mod tests {
         assert_eq!(read_onto(&out, &mut buffer, 3).unwrap(), ReadOutcome::Data(1));
         assert_eq!(read_onto(&out, &mut buffer, 3).unwrap(), ReadOutcome::Eof);
         assert_eq!(&buffer[..], b"abcdef");
+    }
+
+    #[test]
+    fn a_descriptor_is_copied_by_its_number_and_stays() {
+        let (ours, other) = socket_pair().unwrap();
+        let copy = copy_of(ours.as_raw_fd()).unwrap();
+        assert_ne!(copy.as_raw_fd(), ours.as_raw_fd());
+        drop(ours);
+        assert_eq!(write(&copy, b"x").unwrap(), WriteOutcome::Data(1));
+        drop((copy, other));
+        assert_eq!(copy_of(1_000_000).unwrap_err().raw_os_error(), Some(libc::EBADF));
     }
 
     #[test]
