@@ -21,4 +21,4 @@ pub use error::Error;
 pub use mapping::neighbours;
 pub use pmi1::{Maxes, Pmi1};
 pub use pmi2::{Neighbours, Place, Pmi2, Request};
-pub use spawn::{Spawn, SpawnCommand};
+pub use spawn::{Pair, Spawn, SpawnCommand};

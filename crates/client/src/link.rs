@@ -15,7 +15,7 @@ use crate::{Endpoint, Error};
 #[derive(Debug)]
 pub(crate) enum Link {
     Socket(OwnedFd),
-    Own(Mutex<OwnServer>),
+    Own(Box<Mutex<OwnServer>>),
 }
 
 impl Link {
@@ -32,7 +32,7 @@ impl Link {
                 let failed = |source| Error::Connect { address: address.clone(), source };
                 connected.map(|stream| Link::Socket(stream.into())).map_err(failed)
             }
-            Endpoint::Alone => Ok(Link::Own(Mutex::new(OwnServer::new()))),
+            Endpoint::Alone => Ok(Link::Own(Box::new(Mutex::new(OwnServer::new())))),
         }
     }
 

@@ -33,7 +33,7 @@ struct State {
 }
 
 /// A request that is under way.
-#[derive(Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Ticket {
     number: u64,
     request: &'static str,
@@ -60,7 +60,7 @@ impl Mailbox {
         fields: &[(&str, &[u8])],
     ) -> Result<Bytes, Error> {
         let ticket = self.begin(request, fields)?;
-        self.wait(&ticket)
+        self.wait(ticket)
     }
 
     /// Asks.
@@ -92,7 +92,7 @@ impl Mailbox {
     }
 
     /// Waits for an answer that accepts the request.
-    pub(crate) fn wait(&self, ticket: &Ticket) -> Result<Bytes, Error> {
+    pub(crate) fn wait(&self, ticket: Ticket) -> Result<Bytes, Error> {
         let mut state = self.lock();
         loop {
             let Some((_, answer)) = state.asked.get_mut(&ticket.number) else {
@@ -118,7 +118,7 @@ impl Mailbox {
         &'a self,
         state: MutexGuard<'a, State>,
         mut incoming: Incoming,
-        ticket: &Ticket,
+        ticket: Ticket,
     ) -> Result<MutexGuard<'a, State>, Error> {
         drop(state);
         let answer = incoming.next(&self.link, ticket.request);

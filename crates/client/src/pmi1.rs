@@ -7,7 +7,7 @@ use pmi::Excerpt;
 use pmi::pmi1::Fields;
 
 use crate::connection::{Answer, Connection, checked, unexpected};
-use crate::{Endpoint, Error, Spawn};
+use crate::{Endpoint, Error, Pair, Spawn};
 
 /// A connection that speaks PMI-1.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl Pmi1 {
     ///
     /// # Errors
     /// When the server is gone, or has no such space.
-    pub fn by_index(&self, name: &[u8], index: u32) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    pub fn by_index(&self, name: &[u8], index: u32) -> Result<Option<Pair>, Error> {
         const REQUEST: &str = "getbyidx";
         let number = index.to_string();
         let fields = [("kvsname", name), ("idx", number.as_bytes())];

@@ -14,8 +14,8 @@ use crate::{Endpoint, Error, Spawn};
 pub struct Pmi2 {
     mailbox: Mailbox,
     place: Place,
-    /// The number of a fence that was begun and not waited for.
-    fence: Mutex<Option<u64>>,
+    /// A fence that was begun and not waited for.
+    fence: Mutex<Option<Ticket>>,
     /// A program is in one ring at a time.
     ring: Mutex<()>,
 }
@@ -45,8 +45,20 @@ pub struct Neighbours {
 }
 
 /// A collective that was begun. Give it to [`Pmi2::wait`].
-#[derive(Debug, Eq, PartialEq)]
-pub struct Request(Ticket);
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Request(u64);
+
+impl Request {
+    /// Its number, above 0, which no other request of the connection has.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The one with this number, if there is one: [`Pmi2::wait`] finds out.
+    pub fn with_number(number: u64) -> Request {
+        Request(number)
+    }
+}
 
 /// Beginning and end.
 impl Pmi2 {
@@ -150,27 +162,34 @@ impl Pmi2 {
     pub fn begin_fence(&self) -> Result<Request, Error> {
         let mut fence = self.no_fence(FENCE)?;
         let ticket = self.mailbox.begin(FENCE, &[])?;
-        *fence = Some(ticket.number());
-        Ok(Request(ticket))
+        *fence = Some(ticket);
+        Ok(Request(ticket.number()))
     }
 
     /// Waits for the end of what was begun.
     ///
     /// # Errors
-    /// When the server is gone or refuses, or this was waited for before.
-    pub fn wait(&self, request: &Request) -> Result<(), Error> {
-        let ended = self.mailbox.wait(&request.0).map(drop);
-        self.lock_fence().take_if(|number| *number == request.0.number());
+    /// When the server is gone or refuses, or nothing of the kind is under way.
+    pub fn wait(&self, request: Request) -> Result<(), Error> {
+        let is_meant = |ticket: &Ticket| ticket.number() == request.0;
+        let begun = self.lock_fence().filter(is_meant).ok_or(Error::NotUnderWay)?;
+        let ended = self.mailbox.wait(begun).map(drop);
+        self.lock_fence().take_if(|ticket| is_meant(ticket));
         ended
     }
 
+    /// The fence that was begun and not waited for.
+    pub fn fence_under_way(&self) -> Option<Request> {
+        self.lock_fence().map(|ticket| Request(ticket.number()))
+    }
+
     /// The turn to use the space of keys, which nobody has between the begin and the end of a fence.
-    fn no_fence(&self, request: &'static str) -> Result<MutexGuard<'_, Option<u64>>, Error> {
+    fn no_fence(&self, request: &'static str) -> Result<MutexGuard<'_, Option<Ticket>>, Error> {
         let fence = self.lock_fence();
         if fence.is_some() { Err(Error::FenceUnderWay { request }) } else { Ok(fence) }
     }
 
-    fn lock_fence(&self) -> MutexGuard<'_, Option<u64>> {
+    fn lock_fence(&self) -> MutexGuard<'_, Option<Ticket>> {
         self.fence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

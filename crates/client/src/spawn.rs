@@ -4,13 +4,16 @@ use pmi::Excerpt;
 
 use crate::Error;
 
+/// A key and its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
 /// Commands that make one new job.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Spawn {
     /// The commands, whose ranks follow each other.
     pub commands: Vec<SpawnCommand>,
     /// Pairs that are in the new job's space before its tasks are.
-    pub preput: Vec<(Vec<u8>, Vec<u8>)>,
+    pub preput: Vec<Pair>,
 }
 
 /// One of them.
@@ -23,7 +26,7 @@ pub struct SpawnCommand {
     /// How many tasks run it.
     pub tasks: u32,
     /// What else to know of it, such as `wdir`.
-    pub info: Vec<(Vec<u8>, Vec<u8>)>,
+    pub info: Vec<Pair>,
 }
 
 impl Spawn {
@@ -100,7 +103,7 @@ fn number(key: &str, value: usize) -> (String, Vec<u8>) {
 fn numbered<'a>(
     key: &'a str,
     value: &'a str,
-    pairs: &'a [(Vec<u8>, Vec<u8>)],
+    pairs: &'a [Pair],
 ) -> impl Iterator<Item = (String, Vec<u8>)> + 'a {
     pairs.iter().enumerate().flat_map(move |(i, (name, text))| {
         [(format!("{key}{i}"), name.clone()), (format!("{value}{i}"), text.clone())]

@@ -21,7 +21,7 @@ fn all_of_pmi_2_works_alone() {
     assert_eq!(mapping, b"(vector,(0,1,1))");
     assert!(matches!(pmi.publish(b"ocean", b"port"), Err(Error::Refused { .. })));
     let fence = pmi.begin_fence().unwrap();
-    pmi.wait(&fence).unwrap();
+    pmi.wait(fence).unwrap();
     pmi.finalize().unwrap();
 }
 

@@ -1,12 +1,14 @@
 //! A program and a server that does what a script says: wrong answers, none, late ones, and its end at any point.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-use client::{Endpoint, Error, Pmi1, Pmi2};
+use client::{Endpoint, Error, Pmi1, Pmi2, Request};
 
 const INIT_2: &str = "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n";
 const FULL: &str = "cmd=fullinit-response;rc=0;pmi-version=2;pmi-subversion=0;rank=1;size=4;\
@@ -33,8 +35,8 @@ mod pmi2 {
                 let fence = pmi.begin_fence().unwrap();
                 assert_eq!(pmi.node_attribute(b"a", true).unwrap().unwrap(), b"late");
                 assert_eq!(pmi.job_id().unwrap(), b"kvs;1");
-                pmi.wait(&fence).unwrap();
-                assert!(matches!(pmi.wait(&fence), Err(Error::NotUnderWay)));
+                pmi.wait(fence).unwrap();
+                assert!(matches!(pmi.wait(fence), Err(Error::NotUnderWay)));
             },
         );
     }
@@ -75,12 +77,15 @@ mod pmi2 {
             },
             |pmi| {
                 let fence = pmi.begin_fence().unwrap();
+                assert_eq!(pmi.fence_under_way(), Some(fence));
                 let refused = |error| matches!(error, Error::FenceUnderWay { .. });
                 assert!(refused(pmi.put(b"k", b"v").unwrap_err()));
                 assert!(refused(pmi.get(None, None, b"k").unwrap_err()));
                 assert!(refused(pmi.fence().unwrap_err()));
                 assert!(refused(pmi.begin_fence().unwrap_err()));
-                pmi.wait(&fence).unwrap();
+                let other = Request::with_number(fence.number() + 1);
+                assert!(matches!(pmi.wait(other), Err(Error::NotUnderWay)));
+                pmi.wait(fence).unwrap();
                 pmi.put(b"k", b"v").unwrap();
             },
         );
@@ -160,14 +165,14 @@ mod pmi2 {
         with_pmi2(
             |_| {},
             |pmi| {
-                let errors = (0..3).map(|_| pmi.put(b"k", b"v").unwrap_err());
+                let mut errors = (0..3).map(|_| pmi.put(b"k", b"v").unwrap_err());
                 let is_told = |error| {
                     matches!(
                         error,
                         Error::Closed { .. } | Error::Send { .. } | Error::Receive { .. }
                     )
                 };
-                assert!(errors.map(is_told).all(|told| told));
+                assert!(errors.all(is_told));
             },
         );
     }
