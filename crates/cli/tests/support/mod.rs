@@ -11,3 +11,4 @@ pub(crate) mod ring;
 pub(crate) mod stand;
 pub(crate) mod tap;
 pub(crate) mod watch;
+pub(crate) mod world;
