@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use xshell::{Shell, cmd};
 
-use crate::{elf, paths};
+use crate::{elf, libraries, paths};
 
 /// Static; and a handshake's arithmetic without asking the processor for vectors, which costs more
 /// than they win. The build's id tells its agents from another's.
@@ -25,8 +25,8 @@ pub(crate) fn dist(sh: &Shell) -> anyhow::Result<PathBuf> {
     Ok(binary)
 }
 
-/// Builds the same, and writes manual pages and completion scripts beside it, named as they are
-/// installed.
+/// Builds the same, and writes manual pages, completion scripts and client libraries beside it, named as
+/// they are installed.
 pub(crate) fn package(sh: &Shell) -> anyhow::Result<PathBuf> {
     let binary = dist(sh)?;
     let dir = paths::target().join("dist");
@@ -37,6 +37,7 @@ pub(crate) fn package(sh: &Shell) -> anyhow::Result<PathBuf> {
         let script = cmd!(sh, "{binary} completions {shell}").quiet().read()?;
         sh.write_file(dir.join("completions").join(file), script + "\n")?;
     }
+    libraries::install(sh, "library", &dir)?;
     Ok(binary)
 }
 

@@ -6,6 +6,7 @@ mod demo;
 mod dist;
 mod elf;
 mod leaks;
+mod libraries;
 mod options;
 mod paths;
 mod promises;
@@ -16,6 +17,7 @@ mod statuses;
 mod steps;
 mod tidy;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -28,12 +30,16 @@ Usage: cargo xtask COMMAND
   demo [--loopback]
                    32 MPI ranks on 8 hosts made on this machine: of namespaces, or without root or
                    with --loopback of loopback addresses
-  test [NAME...]   everything that CI runs; or only these steps or test files, such as `world`
+  test [NAME...]   everything that CI runs; or only these steps or test files, such as `world`,
+                   or `pmi`: every client of PMI that we know of on up to 16 hosts
   tidy             the rules that neither rustfmt nor clippy know
   sim OPTIONS...   sessions in virtual time, such as `--agents 1000000`, or `--seeds 100000
                    --minutes 10`, which the next call continues
   bench NAME       a benchmark: `launch`, `pmi`, `io`, `memory` or `model`
-  dist             the static binary, as target/dist/convoke, with man pages and completions";
+  dist             the static binary, as target/dist/convoke, with man pages, completions, and what
+                   `libraries` builds
+  libraries [--dev] DIR
+                   the client libraries for C with their headers, in lib and include of DIR";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -59,6 +65,8 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["tidy"] => tidy::tidy(&sh),
         ["bench", rest @ ..] => bench::bench(&sh, rest),
         ["sim", rest @ ..] => sim::sim(&sh, rest),
+        ["libraries", "--dev", dir] => libraries::install(&sh, "dev", Path::new(dir)),
+        ["libraries", dir] => libraries::install(&sh, "library", Path::new(dir)),
         ["dist"] => dist::package(&sh).map(|path| println!("{}", path.display())),
         [] | ["help" | "--help" | "-h", ..] => {
             println!("{USAGE}");

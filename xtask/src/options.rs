@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::sources::Source;
 
 /// Options of programs that are not ours.
-const FOREIGN: [&str; 1] = ["--ignored"];
+const FOREIGN: [&str; 3] = ["--ignored", "--cflags", "--libs"];
 
 /// A document whose tables begin with what other programs call it.
 const OF_OTHERS: &str = "docs/coming-from.md";

@@ -20,10 +20,9 @@ const OF_DEMO: [&str; 8] = [
     "python3-venv",
 ];
 
-/// More, for tests: login shells of users, MPICH 4 with its Hydra, Slurm's client
-/// library for PMI-2, and what looks at pages, be they
-/// the browser's or the manual's.
-const OF_TESTS: [&str; 11] = [
+/// More, for tests: login shells of users, MPICH 4 with its Hydra, Slurm's client libraries, and what
+/// looks at pages, be they the browser's or the manual's.
+const OF_TESTS: [&str; 13] = [
     "dash",
     "csh",
     "tcsh",
@@ -32,7 +31,9 @@ const OF_TESTS: [&str; 11] = [
     "ksh",
     "mpich",
     "libmpich-dev",
+    "libpmi0-dev",
     "libpmi2-0-dev",
+    "pkgconf",
     "chromium",
     "groff-base",
 ];

@@ -129,7 +129,12 @@ fn programs_of_slurms_pmi_2_library_exchange_over_any_number_of_hosts() {
     let world = World::up(HOSTS);
     for (hosts, options) in [(1, ""), (2, "--pmi 2"), (HOSTS, ""), (HOSTS, "--map-by node")] {
         let ended = world.end(on(&world, hosts, "pmi2").words(options).arg(pmi2())).with_status(0);
-        assert_eq!(ended.text().matches(": well\n").count(), 2 * hosts, "{}", ended.text());
+        assert_eq!(
+            ended.text().matches(": well, with Slurm's library\n").count(),
+            2 * hosts,
+            "{}",
+            ended.text()
+        );
     }
     let aborted = world.end(on(&world, 2, "pmi2-abort").arg(pmi2()).arg("abort")).with_status(1);
     let words = "task 3 on n1 aborted with code 1: enough";

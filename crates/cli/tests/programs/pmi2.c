@@ -1,5 +1,8 @@
 /* What a PMI-2 program does with the client library of Slurm: every rank puts a card, meets the others, reads all cards,
- * learns its neighbours in a ring, and tells its node something. `pmi2 abort` ends the job instead. */
+ * learns its neighbours in a ring, and tells its node something. `pmi2 abort` ends the job instead. With the library of
+ * Convoke in its place, the program says so. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <slurm/pmi2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +57,7 @@ static void exchange(int size, const char *job)
 /* Neighbours in a ring tell each other their number in it, by the cards that all have put. */
 static void meet_neighbours(int size, const char *job)
 {
-    char own[16], left[64], right[64], key[64], value[64];
+    char own[16], left[32], right[32], key[64], value[64];
     int number, ring_size, length;
     sprintf(own, "%d", rank);
     call(PMIX_Ring(own, &number, &ring_size, left, right, sizeof left), "ring");
@@ -85,6 +88,34 @@ static void tell_node(const char *local_rank)
     check(found && !strncmp(value, "(vector,", 8), "no process mapping");
 }
 
+/* A fence in two steps, which Slurm's library does not have. */
+static int fences_in_two_steps(int size, const char *job)
+{
+    char key[PMI2_MAX_KEYLEN], value[PMI2_MAX_VALLEN];
+    int length, found;
+    unsigned long long request = 0, stale;
+    int (*begin)(unsigned long long *) = (int (*)(unsigned long long *))dlsym(RTLD_DEFAULT, "PMIX_KVS_Ifence");
+    int (*wait)(unsigned long long *) = (int (*)(unsigned long long *))dlsym(RTLD_DEFAULT, "PMIX_Wait");
+    if (!begin || !wait)
+        return 0;
+    sprintf(key, "late-%d", rank);
+    call(PMI2_KVS_Put(key, "late"), "put");
+    call(begin(&request), "begin of a fence");
+    stale = request;
+    check(PMI2_KVS_Put(key, "later") != PMI2_SUCCESS, "a put within a fence is not refused");
+    check(PMI2_KVS_Get(job, -1, key, value, sizeof value, &length) != PMI2_SUCCESS, "a get is not refused");
+    call(PMI2_Info_GetNodeAttr("segment", value, sizeof value, &found, 0), "an attribute meanwhile");
+    call(wait(&request), "end of a fence");
+    check(request == 0 && wait(&request) != PMI2_SUCCESS, "a fence ends twice");
+    check(wait(&stale) != PMI2_SUCCESS, "a fence that is over ends again");
+    sprintf(key, "late-%d", (rank + 1) % size);
+    call(PMI2_KVS_Get(job, -1, key, value, sizeof value, &length), "get behind a fence");
+    check(!strcmp(value, "late") && length == 4, "a value is not what was put");
+    call(PMI2_KVS_Get(job, -1, key, value, 3, &length), "get of a value that does not fit");
+    check(!strcmp(value, "la") && length == -4, "a value is cut in another way");
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     int spawned, size, app, got;
@@ -99,8 +130,9 @@ int main(int argc, char **argv)
     meet_neighbours(size, job);
     tell_node(getenv("MPI_LOCALRANKID"));
     exchange(size, job);
+    const char *whose = fences_in_two_steps(size, job) ? "Convoke's library" : "Slurm's library";
     call(PMI2_Finalize(), "finalize");
     gethostname(host, sizeof host);
-    printf("rank %d of %d on %s: well\n", rank, size, host);
+    printf("rank %d of %d on %s: well, with %s\n", rank, size, host, whose);
     return 0;
 }

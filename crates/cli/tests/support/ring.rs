@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::convoke::Ended;
-use super::stand::{mpi_program, pmi2_program};
+use super::stand::{compiled, mpi_program};
 
 /// The ring, compiled once for all tests of one MPICH, where cargo keeps what tests make.
 pub(crate) fn ring(version: u32) -> PathBuf {
@@ -26,10 +26,21 @@ pub(crate) fn program(name: &str, version: u32) -> PathBuf {
     programs.entry((name.to_owned(), version)).or_insert_with(compile).clone()
 }
 
+/// The program of PMI-1 for Slurm's library, compiled once.
+pub(crate) fn pmi1() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| for_slurm("pmi1", "-lpmi")).clone()
+}
+
 /// The program of PMI-2, compiled once.
 pub(crate) fn pmi2() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| pmi2_program(Path::new(env!("CARGO_TARGET_TMPDIR")))).clone()
+    PROGRAM.get_or_init(|| for_slurm("pmi2", "-lpmi2")).clone()
+}
+
+fn for_slurm(name: &str, library: &str) -> PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    compiled(name, Path::new("gcc"), &[library], program)
 }
 
 /// Checks that every rank has met its neighbour and all others, and that each host is used.

@@ -43,15 +43,14 @@ pub(crate) fn mpi_program(name: &str, version: u32, dir: &Path) -> PathBuf {
     compiled(name, &mpicc(version), &[], dir.join(format!("{name}-{version}")))
 }
 
-/// The same of a program that knows no MPI, but the client library for PMI-2 that Slurm has.
-pub(crate) fn pmi2_program(dir: &Path) -> PathBuf {
-    compiled("pmi2", Path::new("gcc"), &["-lpmi2"], dir.join("pmi2"))
-}
-
-fn compiled(name: &str, compiler: &Path, libraries: &[&str], program: PathBuf) -> PathBuf {
+/// A program of `tests/programs`, compiled with these further words.
+///
+/// # Panics
+/// When the compiler or a library is not there, or the program does not compile.
+pub(crate) fn compiled(name: &str, compiler: &Path, words: &[&str], program: PathBuf) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
     let mut command = Command::new(compiler);
-    command.arg("-O1").arg("-o").arg(&program).arg(source).args(libraries);
+    command.arg("-O1").arg("-o").arg(&program).arg(source).args(words);
     run(&mut command, &compiler.to_string_lossy());
     program
 }
@@ -95,6 +94,21 @@ pub(crate) fn testbed_program(name: &str) -> PathBuf {
     let path = sibling(name);
     assert!(path.exists(), "no `{}`: run `cargo build -p testbed`", path.display());
     path
+}
+
+/// Where our client libraries are installed, as `cargo xtask libraries` does it.
+pub(crate) fn client_libraries() -> PathBuf {
+    static BUILT: Once = Once::new();
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libraries");
+    BUILT.call_once(|| {
+        let target = profile_directory();
+        let target = target.parent().unwrap_or(Path::new("target"));
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        command.args(["run", "--quiet", "--package", "xtask", "--target-dir"]).arg(target);
+        command.args(["--", "libraries", "--dev"]).arg(&dir).env("CARGO_TARGET_DIR", target);
+        run(&mut command, "cargo");
+    });
+    dir
 }
 
 /// Runs an example of this crate, built if need be, with one argument.
