@@ -57,6 +57,8 @@ fn step(sh: &Shell, name: &str, tally: &mut Tally) -> anyhow::Result<()> {
         "doctest" => cargo_test(tally, &["--doc"])?,
         "integration" => cargo_test(tally, &["--test", "*"])?,
         "seeds" => sim::seeds(sh)?,
+        // MPI libraries are a part of the world, too.
+        "world" => cargo_test(tally, &["--test", "world", "--test", "pmi"])?,
         file => cargo_test(tally, &["--test", file])?,
     }
     Ok(())
