@@ -49,6 +49,7 @@ impl OwnServer {
                 self.server.on_group_complete(&group, pairs).expect(own);
             }
             Effect::Ring(stretch) => self.server.on_ring_closed(&stretch.close()),
+            Effect::Allgather(values) => self.server.on_allgathered(&values).expect(own),
             Effect::Ask { rank, .. } => self.server.on_name_reply(rank, &NameReply::NotFound),
             Effect::Leave
             | Effect::Abort { .. }

@@ -93,11 +93,13 @@ pub(crate) fn traffic(message: &Message) -> Traffic {
         | Message::GroupAwaited(..)
         | Message::NameReply(..)
         | Message::RingPlace(..)
+        | Message::AllgatherRelease(..)
         | Message::Signal(..) => Traffic::Down,
         Message::JobFault(..)
         | Message::Warning(..)
         | Message::NameRequest(..)
         | Message::RingEnter(..)
+        | Message::AllgatherEnter(..)
         | Message::Enter { .. }
         | Message::GroupEnter { .. }
         | Message::Output(_)
@@ -173,6 +175,8 @@ impl Engine {
             self.up_job(message);
         } else if let Message::RingEnter(_, ring, stretch) = message {
             self.on_child_ring(agent, ring, *stretch);
+        } else if let Message::AllgatherEnter(_, allgather, values) = message {
+            self.on_child_allgather(agent, allgather, &values);
         } else if let Message::Enter { job: _, fence, payload } = message {
             self.on_child_enter(agent, fence, payload);
         } else if let Message::GroupEnter { group, payload, .. } = message {

@@ -421,6 +421,9 @@ impl Engine {
             Message::GroupAwaited(_, group) => self.on_group_awaited(&group),
             Message::NameReply(job, rank, reply) => self.on_name_reply(job, rank, reply),
             Message::RingPlace(_, ring, place) => self.on_ring_place(ring, &place),
+            Message::AllgatherRelease(_, allgather, values) => {
+                self.on_allgather_release(allgather, values);
+            }
             Message::Signal(job, signal) => {
                 self.tell_below(Message::Signal(job, signal));
                 self.signal_tasks(job, signal);
@@ -454,6 +457,7 @@ impl Engine {
             | Message::Warning(..)
             | Message::NameRequest(..)
             | Message::RingEnter(..)
+            | Message::AllgatherEnter(..)
             | Message::Ping { .. }
             | Message::Contacts(_)
             | Message::Resolve(_)
@@ -481,6 +485,7 @@ impl Engine {
             | Message::Warning(..)
             | Message::NameRequest(..)
             | Message::RingEnter(..)
+            | Message::AllgatherEnter(..)
             | Message::Enter { .. }
             | Message::GroupEnter { .. }
             | Message::Output(_)
@@ -508,6 +513,7 @@ impl Engine {
             | Message::GroupAwaited(..)
             | Message::NameReply(..)
             | Message::RingPlace(..)
+            | Message::AllgatherRelease(..)
             | Message::OutputCredit(_)
             | Message::Input { .. }
             | Message::InputEnd(_)

@@ -182,6 +182,11 @@ impl Head {
                     orders.down.push(Message::RingPlace(job, ring, Box::new(stretch.close())));
                 }
             }
+            Message::AllgatherEnter(job, allgather, values) => {
+                if matches!(self.state, State::Running) {
+                    orders.down.push(Message::AllgatherRelease(job, allgather, values));
+                }
+            }
             Message::InputCredit(_, bytes) if self.input_open => {
                 orders.effects.push_back(Effect::ReadInput(bytes));
             }
@@ -212,6 +217,7 @@ impl Head {
             | Message::GroupAwaited(..)
             | Message::NameReply(..)
             | Message::RingPlace(..)
+            | Message::AllgatherRelease(..)
             | Message::OutputCredit(_)
             | Message::Input { .. }
             | Message::InputEnd(_)

@@ -19,6 +19,7 @@ use crate::engine::{Engine, Phase};
 use crate::head::stops;
 use crate::{Effect, Spawn};
 
+mod allgather;
 mod callers;
 mod exchange;
 mod groups;
@@ -28,6 +29,7 @@ mod output;
 mod records;
 mod ring;
 
+use allgather::Allgather;
 use callers::Callers;
 use exchange::Exchange;
 use groups::Groups;
@@ -51,6 +53,7 @@ pub(crate) struct Job {
     fence: Fence,
     /// Once somebody here or below is in one: few jobs have any.
     ring: Option<Box<Ring>>,
+    allgather: Option<Box<Allgather>>,
     exchange: Exchange,
     groups: Groups,
     stopping: Option<Stopping>,
@@ -145,6 +148,7 @@ impl Job {
             callers: None,
             fence: Fence::new(!ranks.is_empty(), children.iter().copied()),
             ring: None,
+            allgather: None,
             exchange: Exchange::None,
             groups: Groups::default(),
             stopping: None,
@@ -168,7 +172,7 @@ impl Job {
     pub(crate) fn add_child(&mut self, agent: AgentId) {
         self.children.insert(agent);
         self.fence.add_child(agent);
-        self.ring = None;
+        (self.ring, self.allgather) = (None, None);
     }
 
     /// Takes note of a fault on its way up.
@@ -185,7 +189,7 @@ impl Job {
     /// Waits for these children and no others; nothing is launched yet.
     pub(crate) fn set_children(&mut self, children: BTreeSet<AgentId>) {
         self.fence = Fence::new(self.has_tasks(), children.iter().copied());
-        self.ring = None;
+        (self.ring, self.allgather) = (None, None);
         self.children = children;
     }
 
@@ -198,11 +202,14 @@ impl Job {
         self.end_collectives();
     }
 
-    /// No task here enters a fence or a ring any more.
+    /// No task here enters a fence, a ring or an allgather any more.
     fn end_collectives(&mut self) {
         self.fence.on_local_end();
         if let Some(ring) = &mut self.ring {
             ring.on_local_end();
+        }
+        if let Some(allgather) = &mut self.allgather {
+            allgather.fence.on_local_end();
         }
     }
 
@@ -262,7 +269,8 @@ impl Job {
         let kill_at = self.stopping.as_ref().and_then(|stopping| stopping.kill_at);
         // While nothing is read, a stream's silence is ours, not its task's.
         let flush_at = self.flush_at.filter(|_| self.reading);
-        let due = [self.exchange.due_at(), self.groups.due_at(), self.call_due_at()];
+        let allgather = self.allgather.as_ref().and_then(|own| own.exchange.due_at());
+        let due = [self.exchange.due_at(), allgather, self.groups.due_at(), self.call_due_at()];
         [flush_at, self.check_at, kill_at].into_iter().chain(due).flatten().min()
     }
 
@@ -473,6 +481,9 @@ impl Engine {
                 if let Some(ring) = &mut job.ring {
                     ring.on_child_end(agent);
                 }
+                if let Some(allgather) = &mut job.allgather {
+                    allgather.fence.on_child_end(agent);
+                }
             }
             self.on_input_closed(Reader::Child(agent));
             self.drain_collectives();
@@ -554,6 +565,7 @@ impl Engine {
             self.hurry_children();
         }
         self.finish_exchange();
+        self.finish_allgather();
         self.check_groups();
         self.check_callers();
         self.check_deserters();

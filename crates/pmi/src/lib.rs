@@ -21,6 +21,7 @@ pub mod pmi1;
 pub mod pmi2;
 mod spaces;
 mod task_env;
+mod values;
 
 pub use client_error::{ClientError, Excerpt};
 pub use job_info::{JobInfo, LocalTask};
@@ -28,5 +29,7 @@ pub use kvs::{Kvs, PutError};
 pub use message_buffer::{Message, MessageBuffer};
 pub use pairs::{Pair, PairError, Pairs};
 pub use pmi1::{Call, GroupFault};
+pub use pmi2::AllgatherPiece;
 pub use server::{ClientState, Effect, Server};
 pub use task_env::{TaskEnv, Transport, is_of_outer_job};
+pub use values::{Values, ValuesError};

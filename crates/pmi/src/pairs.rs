@@ -31,7 +31,7 @@ pub struct Pairs {
 }
 
 /// Four bytes a length, so no part is 256 MiB or more; a client's message is at most 1 MiB.
-const LENGTH_BITS: u32 = 28;
+const NUMBER_BITS: u32 = 28;
 
 impl Pairs {
     /// What the lengths of a pair take at most.
@@ -55,7 +55,7 @@ impl Pairs {
     /// Appends one pair to `out`.
     pub fn append(out: &mut BytesMut, space: &[u8], key: &[u8], value: &[u8]) {
         let parts = [space, key, value];
-        parts.iter().for_each(|part| append_length(out, part.len()));
+        parts.iter().for_each(|part| append_number(out, part.len()));
         parts.iter().for_each(|part| out.extend_from_slice(part));
     }
 }
@@ -91,9 +91,9 @@ pub(crate) struct Extent {
 impl Extent {
     /// Finds the parts of the pair that begins at `at`, all of which must be there.
     pub(crate) fn read(bytes: &[u8], mut at: usize) -> Option<Extent> {
-        let space_bytes = read_length(bytes, &mut at)?;
-        let key_bytes = read_length(bytes, &mut at)?;
-        let value_bytes = read_length(bytes, &mut at)?;
+        let space_bytes = read_number(bytes, &mut at)?;
+        let key_bytes = read_number(bytes, &mut at)?;
+        let value_bytes = read_number(bytes, &mut at)?;
         let key = at.checked_add(space_bytes)?;
         let value = key.checked_add(key_bytes)?;
         let end = value.checked_add(value_bytes)?;
@@ -101,30 +101,32 @@ impl Extent {
     }
 }
 
-fn read_length(bytes: &[u8], at: &mut usize) -> Option<usize> {
-    let mut length = 0;
-    for shift in (0..LENGTH_BITS).step_by(7) {
+/// Reads a number at `at`, and goes on behind it: seven bits a byte, low bits first.
+pub(crate) fn read_number(bytes: &[u8], at: &mut usize) -> Option<usize> {
+    let mut number = 0;
+    for shift in (0..NUMBER_BITS).step_by(7) {
         let byte = *bytes.get(*at)?;
         *at += 1;
-        length |= usize::from(byte & 0x7f) << shift;
+        number |= usize::from(byte & 0x7f) << shift;
         if byte < 0x80 {
-            return Some(length);
+            return Some(number);
         }
     }
     None
 }
 
-fn append_length(out: &mut BytesMut, mut length: usize) {
-    assert!(length >> LENGTH_BITS == 0, "a part of a pair is no longer than a client's message");
-    while length >= 0x80 {
-        out.put_u8(0x80 | low_seven_bits(length));
-        length >>= 7;
+/// Appends a number as [`read_number`] reads it.
+pub(crate) fn append_number(out: &mut BytesMut, mut number: usize) {
+    assert!(number >> NUMBER_BITS == 0, "lengths and ranks have no more bits");
+    while number >= 0x80 {
+        out.put_u8(0x80 | low_seven_bits(number));
+        number >>= 7;
     }
-    out.put_u8(low_seven_bits(length));
+    out.put_u8(low_seven_bits(number));
 }
 
-fn low_seven_bits(length: usize) -> u8 {
-    length.to_le_bytes()[0] & 0x7f
+fn low_seven_bits(number: usize) -> u8 {
+    number.to_le_bytes()[0] & 0x7f
 }
 
 #[cfg(test)]

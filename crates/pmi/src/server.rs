@@ -10,6 +10,7 @@
 //! its connection or process has ended does it take no further part. Releasing a barrier at `finalize` would let
 //! tasks in their second cycle pass those that are still ending the first.
 
+mod allgather;
 mod barrier;
 mod names;
 mod pmi1;
@@ -25,6 +26,7 @@ use core::ops::ControlFlow;
 use bytes::{Bytes, BytesMut};
 use model::{NameRequest, Rank, RankGroup, RingStretch};
 
+use allgather::InAllgather;
 use barrier::{Stage, present};
 use names::Pending;
 use ring::InRing;
@@ -48,6 +50,7 @@ pub struct Server {
     barrier: Stage,
     meetings: Meetings,
     ring: Stage,
+    allgather: Stage,
     attributes: NodeAttributes,
     /// The replies to the client whose bytes are being handled.
     replies: BytesMut,
@@ -65,6 +68,8 @@ struct Client {
     left: bool,
     /// Waits for the ring to be closed.
     ring: Option<Box<InRing>>,
+    /// Waits for everybody's values.
+    allgather: Option<Box<InAllgather>>,
     /// What it has asked the name service, in order.
     pending: VecDeque<Pending>,
     /// Its end or its fault has been reported, and nothing that it sends counts.
@@ -112,6 +117,12 @@ pub enum Effect {
     /// All tasks here are in a ring, or have left, and stand in it like this: have it closed with the other agents of
     /// the job, then call `on_ring_closed`.
     Ring(RingStretch),
+    /// All tasks here are in an allgather, or have left: gather these values and those of the other agents of the job,
+    /// then call `on_allgathered` with everybody's.
+    Allgather(
+        /// As [`Values`](crate::Values) encodes them.
+        Bytes,
+    ),
     /// Ask the session's name service, then call `on_name_reply` with its answer.
     Ask {
         /// Who asks.
@@ -169,6 +180,7 @@ impl Server {
             barrier: Stage::Gathering,
             meetings: Meetings::default(),
             ring: Stage::default(),
+            allgather: Stage::default(),
             attributes: NodeAttributes::default(),
             replies: BytesMut::new(),
             effects: VecDeque::new(),
@@ -334,6 +346,7 @@ impl Server {
             self.meet();
         }
         self.close_ring_if_complete();
+        self.gather_if_complete();
         self.exchange_if_complete(index);
         self.leave_if_all_left();
     }
@@ -372,6 +385,7 @@ impl Client {
             state: ClientState::NotPmi,
             entered: None,
             ring: None,
+            allgather: None,
             pending: VecDeque::new(),
             left: false,
             condemned: false,

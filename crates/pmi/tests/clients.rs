@@ -115,6 +115,7 @@ impl Job {
                 Effect::Leave => {}
                 Effect::ExchangeGroup { .. }
                 | Effect::Ring(_)
+                | Effect::Allgather(_)
                 | Effect::Ask { .. }
                 | Effect::Abort { .. }
                 | Effect::Violation { .. }

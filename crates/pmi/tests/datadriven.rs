@@ -7,7 +7,7 @@
 //! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`, `call` (each line of input is what
 //! one read of a connection to `PMI_PORT` finds), `connected RANK` (that was a task's, which sent each line of input behind
 //! it), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|PORT` (of the name service), `close FIRST LEFT RIGHT` (the
-//! ring is closed).
+//! ring is closed), `gathered` (the allgather comes back, with the input's `RANK=VALUE` from elsewhere).
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
 
@@ -17,7 +17,9 @@ use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
 use model::{NameReply, NameRequest, PmiOffer, Rank, RankGroup, RingPlace, RingStretch};
-use pmi::{Call, ClientState, Effect, JobInfo, LocalTask, Message, MessageBuffer, Pairs, Server};
+use pmi::{
+    Call, ClientState, Effect, JobInfo, LocalTask, Message, MessageBuffer, Pairs, Server, Values,
+};
 use testkit::{Case, run_datadriven};
 
 #[test]
@@ -106,6 +108,11 @@ fn tasks_in_a_ring_learn_who_is_next_to_them() {
 }
 
 #[test]
+fn tasks_of_an_allgather_learn_what_all_have_brought_in_order_of_rank() {
+    run("allgather.txt");
+}
+
+#[test]
 fn a_dialect_that_is_not_offered_is_refused_with_the_option_that_helps() {
     run("offer.txt");
 }
@@ -124,6 +131,7 @@ fn run(file: &str) {
 
 struct Session {
     server: Server,
+    size: u32,
     ranks: Vec<Rank>,
     pending: Bytes,
 }
@@ -144,7 +152,7 @@ impl Session {
             }),
             ..JobInfo::new("kvs_1".to_owned(), size, tasks)
         };
-        Session { server: Server::new(info), ranks, pending: Bytes::new() }
+        Session { server: Server::new(info), size, ranks, pending: Bytes::new() }
     }
 
     fn perform(&mut self, case: &Case<'_>) -> String {
@@ -190,6 +198,12 @@ impl Session {
                 let (left, right) = (value(1), value(2));
                 self.server.on_ring_closed(&RingPlace { first, left, right });
             }
+            "gathered" => {
+                let values = self.gathered(case);
+                if let Err(error) = self.server.on_allgathered(&values) {
+                    return error.to_string();
+                }
+            }
             "answer" => self.server.on_name_reply(rank(), &name_reply(case)),
             "closed" => self.server.on_closed(rank()),
             "exit" => self.server.on_task_exit(rank(), case.args.contains(&"missed")),
@@ -210,6 +224,17 @@ impl Session {
             all.extend_from_slice(b"\x05");
         }
         all.freeze()
+    }
+
+    /// The values of this node with those in the input.
+    fn gathered(&self, case: &Case<'_>) -> Bytes {
+        let mut all = Values::of(self.size + 1);
+        all.merge(&self.pending).unwrap();
+        for line in &case.input {
+            let (rank, value) = line.split_once('=').unwrap();
+            all.insert(Rank(rank.parse().unwrap()), unescape(value).into()).unwrap();
+        }
+        all.encode()
     }
 
     fn states(&self) -> String {
@@ -252,6 +277,14 @@ impl Session {
             Effect::Ring(RingStretch { count, left, right }) => {
                 let [left, right] = [left, right].map(|value| value.escape_ascii().to_string());
                 writeln!(out, "ring of {count}, `{left}` to `{right}`")
+            }
+            Effect::Allgather(values) => {
+                self.pending = values.clone();
+                let mut all = Values::of(self.size);
+                all.merge(&values).unwrap();
+                let values: String =
+                    all.iter().map(|value| format!(" `{}`", value.escape_ascii())).collect();
+                writeln!(out, "allgather{values}")
             }
             Effect::Ask { rank, request } => {
                 writeln!(out, "{rank} asks: {}", show_request(request))

@@ -51,6 +51,11 @@ impl Fence {
         Fence { gather: Gather::new(local, children), effects: VecDeque::new() }
     }
 
+    /// Other fences of those parts that may still enter these: none is entered yet.
+    pub fn beside(&self) -> Fence {
+        Fence::new(self.counts_local(), self.children())
+    }
+
     /// Waits for one more child. Nobody has entered a fence yet.
     pub fn add_child(&mut self, child: AgentId) {
         self.gather.add_child(child);

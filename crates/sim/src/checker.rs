@@ -111,6 +111,13 @@ impl Checker {
         }
     }
 
+    /// Only those that are excused bring nothing into an allgather.
+    pub(crate) fn on_gathered(&mut self, rank: Rank, missing: &[u32]) {
+        if let Some(other) = missing.iter().find(|other| !self.excused_ranks.contains(other)) {
+            self.violate(format!("rank {rank} has not got what rank {other} brought"));
+        }
+    }
+
     pub(crate) fn on_meeting_entered(&mut self, meeting: Meeting, rank: Rank) {
         self.meetings.entry(meeting).or_default().insert(rank.0);
     }

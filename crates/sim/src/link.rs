@@ -167,6 +167,9 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::NameReply(..) => 0,
         Message::RingEnter(_, _, stretch) => stretch.left.len() + stretch.right.len(),
         Message::RingPlace(_, _, place) => place.left.len() + place.right.len(),
+        Message::AllgatherEnter(_, _, values) | Message::AllgatherRelease(_, _, values) => {
+            values.len()
+        }
     };
     HEADER + payload as u64
 }
@@ -210,6 +213,8 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::NameReply(..) => "NameReply",
         Message::RingEnter(..) => "RingEnter",
         Message::RingPlace(..) => "RingPlace",
+        Message::AllgatherEnter(..) => "AllgatherEnter",
+        Message::AllgatherRelease(..) => "AllgatherRelease",
         Message::Contacts(_) => "Contacts",
         Message::Resolve(_) => "Resolve",
         Message::Route(_) => "Route",

@@ -86,6 +86,11 @@ pub(crate) fn ring(rank: Rank) -> Words {
     frame(&format!("cmd=ring;ring-count=1;ring-left={rank};ring-right={rank};"), "")
 }
 
+/// The value must have no semicolon.
+pub(crate) fn allgather(value: &str) -> Words {
+    frame(&format!("cmd=allgather;value={value};"), "")
+}
+
 pub(crate) fn fence(dialect: PmiDialect) -> Words {
     match dialect {
         PmiDialect::One => line("cmd=barrier_in", "cmd=barrier_out"),

@@ -288,9 +288,15 @@ fn meetings(random: &mut Random) -> Script {
             script.wait(Duration::from_millis(random.below(2_000))).then(Step::Meet(groups));
         let script = groupings.into_iter().map(Step::CheckMember).fold(script, Script::then);
         let script = if random.once_in(3) { script.then(Step::Fence) } else { script };
-        if random.once_in(3) { script.then(Step::Ring) } else { script }
+        let script = if random.once_in(3) { script.then(Step::Ring) } else { script };
+        if random.once_in(3) { script.then(allgather(random)) } else { script }
     });
     script.then(Step::PmiFinalize)
+}
+
+fn allgather(random: &mut Random) -> Step {
+    let least = random_number(random, 0, 300);
+    Step::Allgather { least, most: least + random_number(random, 0, 3) }
 }
 
 fn random_grouping(random: &mut Random) -> Grouping {

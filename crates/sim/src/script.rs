@@ -34,6 +34,14 @@ pub enum Step {
     Unpublish,
     /// Stand in a ring of all tasks, and learn who is on either side.
     Ring,
+    /// Bring a value between so many bytes long into an allgather, how long depending on the rank, and check those of
+    /// all tasks.
+    Allgather {
+        /// The shortest.
+        least: u32,
+        /// The longest.
+        most: u32,
+    },
     /// Ask for the number of one's own program, and check it.
     CheckProgram,
     /// Get the card of the task so many ranks on (modulo the number of tasks) and check it.
@@ -149,7 +157,9 @@ impl Script {
 
     /// Whether tasks meet in another way than in fences.
     pub(crate) fn meets(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Meet(_) | Step::Ring))
+        self.steps
+            .iter()
+            .any(|step| matches!(step, Step::Meet(_) | Step::Ring | Step::Allgather { .. }))
     }
 
     pub(crate) fn steps(&self) -> Rc<[Step]> {

@@ -4,11 +4,14 @@
 //! the outside comes out as [`Act`]s, which the world performs.
 
 use std::collections::BTreeMap;
+use std::mem;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use model::{ExitStatus, PmiDialect, Rank, Signal, Time, Usage};
+use pmi::AllgatherPiece;
 use wire::Stream;
 
 use crate::pmi_words::{self, Words};
@@ -37,6 +40,8 @@ pub(crate) enum Act {
     LeftFence(usize),
     /// It is in its ring of this number, with this number in it and between these ranks.
     InRing(usize, [u32; 3]),
+    /// It has got what all tasks brought into an allgather, but for these.
+    Gathered(Vec<u32>),
     /// It has entered its group's barrier.
     EnteredMeeting(Meeting),
     /// It has left it, of which these are the members.
@@ -132,7 +137,10 @@ pub(crate) struct InputPipe {
 /// The task's end of its PMI connection.
 #[derive(Default)]
 pub(crate) struct PmiConnection {
-    received: Vec<u8>,
+    received: Bytes,
+    /// The ranks of which it has heard in an allgather that is not over, and those that were missing.
+    gathered: u32,
+    missing: Vec<u32>,
     /// It has connected, where it does so itself.
     pub(crate) is_connected: bool,
     /// The engine was told that the task has closed it.
@@ -202,10 +210,10 @@ impl Task {
     }
 
     /// Takes what came over PMI.
-    pub(crate) fn receive(&mut self, data: &[u8]) {
+    pub(crate) fn receive(&mut self, data: &Bytes) {
         // What its connecting is answered with is no answer to what it has asked.
         if !data.starts_with(b"cmd=initack ") {
-            self.pmi.received.extend_from_slice(data);
+            self.pmi.append(data);
         }
     }
 
@@ -257,6 +265,7 @@ impl Task {
             }
             Step::Meet(groups) => self.meet(&groups),
             Step::Ring => self.ring(),
+            Step::Allgather { least, most } => self.allgather(least..=most),
             Step::Fence => self.fence(),
             Step::PmiFinalize => self.ask(pmi_words::finalize(self.dialect)),
             Step::Abort(code) => {
@@ -421,6 +430,37 @@ impl Task {
         self.next_with(Act::InRing(self.rings - 1, [count, left, right]))
     }
 
+    /// Takes the values of all ranks, which come in order, in one message or several.
+    fn allgather(&mut self, bytes: RangeInclusive<u32>) -> Vec<Act> {
+        if self.done == 0 {
+            return self.ask(pmi_words::allgather(&gathered_value(self.rank.0, &bytes)));
+        }
+        while let Some(body) = self.pmi.body() {
+            let piece = AllgatherPiece::parse(&body);
+            let Some(piece) = piece.filter(|piece| piece.first == self.pmi.gathered) else {
+                return vec![Act::Wrong(format!("rank {} heard {body:?}", self.rank))];
+            };
+            for value in piece.values() {
+                let rank = self.pmi.gathered;
+                let expected = gathered_value(rank, &bytes);
+                if value != expected.as_bytes() && !value.is_empty() {
+                    let words = format!("rank {} got {value:?} of rank {rank}", self.rank);
+                    return vec![Act::Wrong(words)];
+                }
+                if value.len() < expected.len() {
+                    self.pmi.missing.push(rank);
+                }
+                self.pmi.gathered += 1;
+            }
+            if !piece.more && self.pmi.gathered == self.n_tasks {
+                self.pmi.gathered = 0;
+                let missing = mem::take(&mut self.pmi.missing);
+                return self.next_with(Act::Gathered(missing));
+            }
+        }
+        self.wait_for(Wait::Pmi)
+    }
+
     fn fence(&mut self) -> Vec<Act> {
         let is_new = self.done == 0;
         let before = self.at;
@@ -455,6 +495,10 @@ impl InputPipe {
 impl PmiConnection {
     /// The next line, or the body of the next frame.
     fn message(&mut self) -> Option<String> {
+        self.body().map(|body| String::from_utf8_lossy(&body).into_owned())
+    }
+
+    fn body(&mut self) -> Option<Bytes> {
         let prefix = self.received.get(..PREFIX_BYTES).map(String::from_utf8_lossy);
         let length = prefix.and_then(|prefix| prefix.trim().parse::<usize>().ok());
         let (start, end, next) = match length {
@@ -464,9 +508,21 @@ impl PmiConnection {
                 (0, end, end + 1)
             }
         };
-        let body = String::from_utf8_lossy(self.received.get(start..end)?).into_owned();
-        self.received.drain(..next);
+        if end > self.received.len() {
+            return None;
+        }
+        let body = self.received.slice(start..end);
+        self.received.advance(next);
         Some(body)
+    }
+
+    /// What all tasks of a node get is there once.
+    fn append(&mut self, data: &Bytes) {
+        self.received = if self.received.is_empty() {
+            data.clone()
+        } else {
+            [&self.received[..], &data[..]].concat().into()
+        };
     }
 }
 
@@ -483,6 +539,13 @@ fn card_key(rank: Rank) -> String {
 
 fn service(rank: Rank) -> String {
     format!("service-{rank}")
+}
+
+/// What a task brings into an allgather: its rank again and again, so long that it is within these bounds.
+fn gathered_value(rank: u32, bytes: &RangeInclusive<u32>) -> String {
+    let length = bytes.start() + rank % (bytes.end() - bytes.start() + 1);
+    let digits = format!("{rank}:");
+    digits.chars().cycle().take(length as usize).collect()
 }
 
 /// The value that a task puts: long enough to be worth carrying.

@@ -110,6 +110,8 @@ impl Class {
             | Message::NameReply(..)
             | Message::RingEnter(..)
             | Message::RingPlace(..)
+            | Message::AllgatherEnter(..)
+            | Message::AllgatherRelease(..)
             | Message::Contacts(_)
             | Message::Resolve(_)
             | Message::Route(_)

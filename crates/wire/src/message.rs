@@ -151,6 +151,10 @@ pub enum Message {
     RingEnter(JobId, u32, Box<RingStretch>),
     /// Down, to one child: where the stretch of its subtree is in the ring of this number.
     RingPlace(JobId, u32, Box<RingPlace>),
+    /// Up: every task below has entered allgather number so many, with what they bring.
+    AllgatherEnter(JobId, u32, Bytes),
+    /// Down: every task has entered the allgather of this number, with what all bring.
+    AllgatherRelease(JobId, u32, Bytes),
     /// Up, before the last [`Message::Joined`] of a subtree: where its agents listen. Down, the answer
     /// to [`Message::Resolve`].
     Contacts(Vec<(AgentId, Contact)>),

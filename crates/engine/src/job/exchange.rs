@@ -38,6 +38,21 @@ impl Exchange {
             Exchange::Released(at, _) => Some(*at),
         }
     }
+
+    /// What it has brought is here. Tasks that have ended let others pass, and wait for nothing themselves.
+    pub(super) fn release(&mut self, now: Time, payload: &Bytes) {
+        if *self == Exchange::Waiting {
+            *self = Exchange::Released(now, payload.clone());
+        }
+    }
+
+    /// What it has brought, once.
+    pub(super) fn take(&mut self) -> Option<Bytes> {
+        let Exchange::Released(_, payload) = self else { return None };
+        let payload = mem::take(payload);
+        *self = Exchange::None;
+        Some(payload)
+    }
 }
 
 impl Engine {
@@ -79,6 +94,7 @@ impl Engine {
                     job.ring().on_local_enter(stretch);
                     self.drain_ring();
                 }
+                pmi::Effect::Allgather(values) => self.on_local_allgather(&values),
                 pmi::Effect::Ask { rank, request } => {
                     self.up_job(Message::NameRequest(id, rank, Box::new(request)));
                 }
@@ -128,10 +144,11 @@ impl Engine {
         }
     }
 
-    /// Goes on with fences and rings.
+    /// Goes on with fences, rings and allgathers.
     pub(super) fn drain_collectives(&mut self) {
         self.drain_fence();
         self.drain_ring();
+        self.drain_allgather();
     }
 
     fn drain_fence(&mut self) {
@@ -153,10 +170,7 @@ impl Engine {
 
     fn on_fence_released(&mut self, id: JobId, fence: u32, payload: Bytes) {
         let Some(job) = &mut self.job else { return };
-        // Tasks that have ended let others pass, and wait for nothing themselves.
-        if job.exchange == Exchange::Waiting {
-            job.exchange = Exchange::Released(self.now, payload.clone());
-        }
+        job.exchange.release(self.now, &payload);
         let is_leaf = job.children.is_empty();
         self.tell_below(Message::Release { job: id, fence, payload });
         if is_leaf {
@@ -167,9 +181,7 @@ impl Engine {
     /// Lets the tasks here have what an exchange has brought, if it has been released.
     pub(super) fn finish_exchange(&mut self) {
         let Some(job) = &mut self.job else { return };
-        let Exchange::Released(_, payload) = &mut job.exchange else { return };
-        let payload = mem::take(payload);
-        job.exchange = Exchange::None;
+        let Some(payload) = job.exchange.take() else { return };
         if let Err(error) = job.pmi.on_exchange_complete(payload) {
             return self.abandon(format!("its parent broke the protocol: {error}"));
         }

@@ -1,6 +1,7 @@
 //! One member at a time: what it does about its children, its parent and its tasks.
 
 mod adaptive;
+mod allgather;
 mod batch;
 mod delivery;
 mod groups;

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use model::NameRequest;
 
+use super::allgather;
 use super::fields::Fields;
 use super::reply::ReturnCode;
 use crate::asker::Asker;
@@ -50,6 +51,11 @@ pub(crate) enum Request<'a> {
     Ring {
         left: Cow<'a, [u8]>,
         right: Cow<'a, [u8]>,
+    },
+    /// Within the length that the client gives, if it gives one.
+    Allgather {
+        value: Cow<'a, [u8]>,
+        length_max: Option<usize>,
     },
     Name(NameRequest),
     Spawn,
@@ -128,6 +134,9 @@ fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
             left: fields.get("ring-left").unwrap_or_default(),
             right: fields.get("ring-right").unwrap_or_default(),
         },
+        allgather::NAME => {
+            Request::Allgather { value: value(fields), length_max: fields.number("max-length") }
+        }
         b"spawn" => Request::Spawn,
         _ => return Err(Refusal(ReturnCode::Other, "unknown_command")),
     })

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use bytes::BytesMut;
 use model::PmiDialect;
 
+use super::allgather::InAllgather;
 use super::ring::InRing;
 use super::{ClientState, Effect, Server};
 use crate::node_attributes::Waiter;
@@ -71,6 +72,14 @@ impl Server {
                     return Ok(());
                 }
                 return self.enter_ring(index, InRing::new(asked, left, right));
+            }
+            Request::Allgather { value, length_max } => {
+                if value.len() > length_max.unwrap_or(usize::MAX).min(Limits::PMI2.value) {
+                    let refusal = Refusal(ReturnCode::InvalidValueLength, "value_too_long");
+                    refuse(&mut self.replies, asked, refusal);
+                    return Ok(());
+                }
+                return self.enter_allgather(index, InAllgather::new(asked, value));
             }
             Request::Name(request) => self.ask(index, request.clone(), asked.asker()),
             Request::Spawn => {

@@ -156,7 +156,7 @@ impl World<'_> {
         }
     }
 
-    fn pmi_send(&mut self, id: ProcessId, rank: Rank, data: &[u8]) {
+    fn pmi_send(&mut self, id: ProcessId, rank: Rank, data: &bytes::Bytes) {
         if let Some(task) = self.processes[id.0].tasks.get_mut(&rank) {
             task.receive(data);
             self.go_on_if(id, rank, Wait::Pmi);

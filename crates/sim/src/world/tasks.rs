@@ -55,6 +55,7 @@ impl World<'_> {
             Act::EnteredMeeting(meeting) => self.checker.on_meeting_entered(meeting, rank),
             Act::LeftMeeting(meeting, members) => self.checker.on_meeting_left(meeting, &members),
             Act::InRing(ring, place) => self.checker.on_ring(ring, rank, place),
+            Act::Gathered(missing) => self.checker.on_gathered(rank, &missing),
             Act::TookInput => self.fill_input(id, rank),
             Act::Ended(status) => self.end_task(id, rank, status),
             Act::NoCard(_) if self.checker.has_excused() => {

@@ -67,6 +67,10 @@ fn job_message() -> impl Strategy<Value = Message> {
         (job(), number(), ring_stretch()).prop_map(|(job, ring, stretch)| {
             Message::RingPlace(job, ring, Box::new(stretch.close()))
         }),
+        (job(), number(), blob())
+            .prop_map(|(job, number, values)| Message::AllgatherEnter(job, number, values)),
+        (job(), number(), blob())
+            .prop_map(|(job, number, values)| Message::AllgatherRelease(job, number, values)),
         (job(), rank(), name_request()).prop_map(|(job, rank, request)| {
             Message::NameRequest(job, rank, Box::new(request))
         }),

@@ -1,0 +1,120 @@
+//! Allgathers: everybody's values in order of rank, what they cost, and who is not waited for.
+
+use std::time::Duration;
+
+use model::{AgentId, Order, Rank, Route};
+use sim::{Fault, Report, Script, Session, Step, When};
+
+mod every_step;
+
+use every_step::{at_every_step_of, hurt};
+
+const TREES: [&str; 6] = ["flat", "chain", "kary:2", "binomial", "greedy", "adaptive"];
+
+const ALIKE: Step = Step::Allgather { least: 50, most: 50 };
+const MIXED: Step = Step::Allgather { least: 0, most: 9 };
+
+fn script(steps: impl IntoIterator<Item = Step>) -> Script {
+    let begin = Script::new().then(Step::PmiInit);
+    steps.into_iter().fold(begin, Script::then).then(Step::PmiFinalize)
+}
+
+fn sent(report: &Report) -> [u64; 2] {
+    ["AllgatherEnter", "AllgatherRelease"].map(|kind| report.sent(kind))
+}
+
+#[test]
+fn all_learn_what_all_bring_for_one_message_an_edge_either_way_for_every_number_of_nodes() {
+    for tree in TREES {
+        for n in 1..=64 {
+            let session = Session::of(n).tree(tree).tasks(1 + n % 3);
+            let report = session.script(script([ALIKE, MIXED])).pmi2_every(2).run();
+            assert_eq!(report.code, Some(0), "{tree} {n}");
+            assert_eq!(sent(&report), [u64::from(2 * n); 2], "{tree} {n}");
+        }
+    }
+}
+
+#[test]
+fn ranks_that_are_dealt_to_uneven_nodes_in_turn_stand_in_order_all_the_same() {
+    for tree in TREES {
+        for counts in [&[3, 1, 2][..], &[1, 4, 2, 3, 1], &[1, 2, 3, 4, 5, 6, 7]] {
+            let session = Session::of(counts.len() as u32).tree(tree).tasks_on(counts);
+            let report = session.ranked(Order::Nodes).script(script([MIXED, ALIKE])).run();
+            assert_eq!(report.code, Some(0), "{tree} {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn fences_rings_and_allgathers_take_turns_in_any_order() {
+    let both = script([Step::PutCard, MIXED, Step::Fence, Step::Ring, ALIKE, Step::CheckCard(1)]);
+    for tree in TREES {
+        let session = Session::of(9).tree(tree).tasks(2).script(both.clone());
+        assert_eq!(session.clone().run().code, Some(0), "{tree}");
+        assert_eq!(
+            session.spec(|spec| spec.route = Some(Route::Kary(3))).run().code,
+            Some(0),
+            "{tree}"
+        );
+    }
+}
+
+#[test]
+fn who_has_ended_brings_nothing_and_is_not_waited_for() {
+    for tree in TREES {
+        for rank in [0, 4, 8] {
+            let gone = script([ALIKE]);
+            let session = Session::of(9).tree(tree).script(script([ALIKE, MIXED, MIXED]));
+            let report = session.task(Rank(rank), gone).run();
+            assert_eq!(report.code, Some(0), "{tree} without {rank}");
+        }
+    }
+}
+
+#[test]
+fn a_task_that_fails_while_others_wait_for_its_value_ends_the_job_with_its_status() {
+    for tree in TREES {
+        let fails = Script::new().then(Step::PmiInit).wait(Duration::from_secs(1)).exit(3);
+        let session = Session::of(7).tree(tree).tasks(2).script(script([ALIKE]));
+        let report = session.task(Rank(5), fails).run();
+        assert_eq!(report.code, Some(3), "{tree}");
+        assert!(sent(&report)[1] == 0, "{tree}: somebody was let out");
+    }
+}
+
+#[test]
+fn an_allgather_entered_twice_is_the_fault_of_its_task_alone() {
+    let twice = "26    cmd=allgather;value=twice;";
+    let rest = format!("{twice}{twice}");
+    let enters = Script::new().then(Step::PmiInit).then(Step::Pmi(rest, None)).then(Step::Hang);
+    let session = Session::of(5).tree("kary:2").script(script([ALIKE])).task(Rank(3), enters);
+    let report = session.run();
+    let told = format!("{:?}", report.outcome.faults);
+    assert!(told.contains("rank: Rank(3)") && told.contains("waiting in already"), "{told}");
+}
+
+#[test]
+fn an_agent_lost_at_any_step_of_an_allgather_ends_the_session_and_nobody_hangs() {
+    for tree in ["kary:2", "chain"] {
+        let session = Session::of(5).tree(tree).tasks(2).script(script([MIXED, ALIKE]));
+        for agent in [AgentId(1), AgentId(5)] {
+            at_every_step_of(&session, Fault::Crash(agent), 120, |report, struck| {
+                hurt(report, struck);
+            });
+        }
+    }
+}
+
+#[test]
+fn a_task_killed_at_any_step_of_an_allgather_ends_the_job_and_nobody_hangs() {
+    let session = Session::of(3).tree("kary:2").tasks(2).script(script([MIXED, ALIKE]));
+    let usual = session.run();
+    for step in 0..usual.steps {
+        let fault = Fault::KillTask(Rank(3));
+        let session = session.clone().fault(When::Step(step), fault);
+        if let Err(failure) = session.try_run() {
+            panic!("{failure}\nafter step {step}");
+        }
+    }
+}
