@@ -296,7 +296,7 @@ impl<'a> Driver<'a> {
             Source::Task(job, rank, part) => {
                 self.tasks.on_ready(now, &mut self.reactor, (job, rank), part, ready);
             }
-            Source::PmiPort => self.callers.on_listener(now, &mut self.reactor),
+            Source::PmiPort(job) => self.callers.on_listener(now, &mut self.reactor, job),
             Source::PmiCaller(caller) => {
                 self.callers.on_ready(&mut self.reactor, caller, ready);
             }
@@ -396,7 +396,7 @@ impl<'a> Driver<'a> {
                 self.tasks.signal(job, convert::os_signal(signal));
             }
             Effect::Sweep(job) => {
-                self.callers.close();
+                self.callers.close(job);
                 self.sweeps.begin(now, job);
                 self.reap();
                 self.sweep(now);
@@ -472,7 +472,7 @@ impl<'a> Driver<'a> {
             let (errno, words) = error.into_parts();
             JobFault::Output { agent, errno, words }
         })?;
-        let open = || self.callers.open(&self.reactor);
+        let open = || self.callers.open(&self.reactor, job.job);
         job.pmi_port.then(open).transpose().map_err(|error| {
             let errno = error.source.raw_os_error().unwrap_or_default();
             let (app, words) = (apps.first().copied().unwrap_or_default(), error_chain(&error));

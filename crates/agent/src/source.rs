@@ -26,8 +26,8 @@ pub(crate) enum Source {
     Link(LinkId),
     /// A helper.
     Helper(StartId, HelperPart),
-    /// The socket that tasks connect to.
-    PmiPort,
+    /// The socket that a job's tasks connect to.
+    PmiPort(JobId),
     /// Who has connected to it.
     PmiCaller(CallerId),
     /// A task. Job numbers beyond 24 bits do not occur.
@@ -76,7 +76,7 @@ impl Source {
             Source::Task(job, rank, TaskPart::Output(Stream::Stdout)) => (14, task_id(job, rank)),
             Source::Task(job, rank, TaskPart::Output(Stream::Stderr)) => (15, task_id(job, rank)),
             Source::Task(job, rank, TaskPart::Pmi) => (16, task_id(job, rank)),
-            Source::PmiPort => (17, 0),
+            Source::PmiPort(job) => (17, job.0.into()),
             Source::PmiCaller(caller) => (18, caller.0),
         };
         kind << KIND_SHIFT | id & ID_MASK
@@ -102,7 +102,7 @@ impl Source {
             14 => task(TaskPart::Output(Stream::Stdout)),
             15 => task(TaskPart::Output(Stream::Stderr)),
             16 => task(TaskPart::Pmi),
-            17 => Source::PmiPort,
+            17 => Source::PmiPort(JobId(id as u32)),
             18 => Source::PmiCaller(CallerId(id)),
             _ => return None,
         })
@@ -132,7 +132,7 @@ mod tests {
             Source::Helper(StartId(2), HelperPart::Streams),
             Source::Task(job, rank, TaskPart::Output(Stream::Stdout)),
             Source::Task(job, rank, TaskPart::Pmi),
-            Source::PmiPort,
+            Source::PmiPort(job),
             Source::PmiCaller(CallerId(3)),
         ] {
             assert_eq!(Source::of(source.token()), Some(source));

@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, IdSet, StatusRuns, Time, Tree};
+use model::{AgentId, IdSet, Time, Tree};
 use proto::{Event, Grants, Silence};
 use wire::{
     AgentLoss, Hello, LossCause, MarkKind, Message, ShellFailureKind, StartCause, StartFailure,
@@ -61,9 +61,7 @@ impl Engine {
     }
 
     pub(crate) fn insert_child(&mut self, child: Child) {
-        if let Some(job) = &mut self.job {
-            job.add_child(child.agent);
-        }
+        self.jobs.iter_mut().for_each(|job| job.add_child(child.agent));
         self.children.insert(child.agent, child);
     }
 
@@ -187,8 +185,7 @@ impl Engine {
         if self.routing.is_none() {
             self.send(vec![link], Message::OutputCredit(window));
         }
-        if let Some(job) = &self.job {
-            let spec = Arc::clone(&job.spec);
+        for spec in self.jobs.iter().map(|job| Arc::clone(&job.spec)).collect::<Vec<_>>() {
             self.send(vec![link], Message::Job((*spec).clone().into()));
         }
         // From the first ping and its answer on, both ends know how long the other may be silent.
@@ -453,8 +450,7 @@ impl Engine {
         // While the session ends, to be gone is what was asked for.
         if self.ending.is_none() {
             self.on_loss(AgentLoss { agent, agents, again: again.clone(), cause, words });
-        } else if self.place.is_some() || self.job.as_ref().is_some_and(|job| job.waits_for(agent))
-        {
+        } else if self.place.is_some() || self.jobs.iter().any(|job| job.waits_for(agent)) {
             // Where messages take another tree, only it could have told that all had ended there and below.
             let below = agents.iter().map(|id| self.job_subtree(AgentId(id)));
             let left = below.fold(agents.clone(), |left, below| left.union(&below));
@@ -504,7 +500,7 @@ impl Engine {
         // Where the job's messages take another tree, the head might hear of the end before it hears
         // of the loss. So it says itself who is gone.
         if self.place.is_none() || self.ending.is_some() {
-            self.on_child_done(agent, StatusRuns::default());
+            self.on_child_gone(agent);
         }
     }
 

@@ -26,6 +26,7 @@ use crate::LinkId;
 use crate::child::Child;
 use crate::edge::{Detour, Traffic, Way, traffic};
 use crate::engine::Engine;
+use crate::job::Job;
 
 impl Engine {
     /// Handles that a link is down: an edge that went over it, if there is one, takes another way.
@@ -50,8 +51,9 @@ impl Engine {
         edge.way = Way::Unsettled;
         // What others say around their links, for whom this member can't tell.
         let is_crossed = edge.backlog.kept().any(|kept| matches!(kept, Message::Forward(_)));
-        let Some(job) = self.job.as_ref().filter(|_| self.ending.is_none()) else { return };
-        if is_crossed || if is_parent { !job.has_reported() } else { job.has_child(peer) } {
+        let is_needed =
+            |job: &Job| if is_parent { !job.has_reported() } else { job.has_child(peer) };
+        if self.ending.is_none() && (is_crossed || self.jobs.iter().any(is_needed)) {
             self.seek_way(peer);
         }
     }

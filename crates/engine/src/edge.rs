@@ -173,27 +173,27 @@ impl Engine {
             self.warn(job, warning);
         } else if let Message::NameRequest(..) = message {
             self.up_job(message);
-        } else if let Message::RingEnter(_, ring, stretch) = message {
-            self.on_child_ring(agent, ring, *stretch);
-        } else if let Message::AllgatherEnter(_, allgather, values) = message {
-            self.on_child_allgather(agent, allgather, &values);
-        } else if let Message::Enter { job: _, fence, payload } = message {
-            self.on_child_enter(agent, fence, payload);
-        } else if let Message::GroupEnter { group, payload, .. } = message {
-            self.on_group_enter(agent, &group, payload);
+        } else if let Message::RingEnter(job, ring, stretch) = message {
+            self.on_child_ring(job, agent, ring, *stretch);
+        } else if let Message::AllgatherEnter(job, allgather, values) = message {
+            self.on_child_allgather(job, agent, allgather, &values);
+        } else if let Message::Enter { job, fence, payload } = message {
+            self.on_child_enter(job, agent, fence, payload);
+        } else if let Message::GroupEnter { job, group, payload } = message {
+            self.on_group_enter(job, agent, &group, payload);
         } else if let Message::Output(output) = message {
             self.on_child_output(agent, output);
-        } else if let Message::Done { job: _, statuses, by_order } = message {
-            if let Some(job) = &mut self.job {
+        } else if let Message::Done { job, statuses, by_order } = message {
+            if let Some(job) = self.jobs.get_mut(job) {
                 job.note_order(by_order);
             }
-            self.on_child_done(agent, statuses);
-        } else if let Message::Records(_, records) = message {
-            self.keep_records(records);
-        } else if let Message::InputCredit(_, bytes) = message {
-            self.on_input_taken(Reader::Child(agent), bytes);
-        } else if let Message::InputClosed(_) = message {
-            self.on_input_closed(Reader::Child(agent));
+            self.on_child_done(job, agent, statuses);
+        } else if let Message::Records(job, records) = message {
+            self.keep_records(job, records);
+        } else if let Message::InputCredit(job, bytes) = message {
+            self.on_input_taken(job, Reader::Child(agent), bytes);
+        } else if let Message::InputClosed(job) = message {
+            self.on_input_closed(job, Reader::Child(agent));
         }
     }
 

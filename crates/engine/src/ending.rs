@@ -39,14 +39,14 @@ impl Engine {
         self.mark(self.id, MarkKind::Leaving);
         self.tell_children(Message::Shutdown);
         self.end_starts();
-        self.kill_job();
+        self.kill_jobs();
     }
 
     /// Leaves once nothing is left below and here.
     pub(crate) fn leave_when_alone(&mut self) {
         let alone = self.starts.is_empty()
             && self.children.values().all(Child::is_gone)
-            && self.job.as_ref().is_none_or(Job::is_clean);
+            && self.jobs.iter().all(Job::is_clean);
         if self.ending.is_some() && alone {
             self.leave();
         }
@@ -58,7 +58,7 @@ impl Engine {
             return;
         }
         self.note_unfinished();
-        self.send_records();
+        self.jobs.ids().into_iter().for_each(|job| self.send_records(job));
         self.send_marks();
         let mut stats = core::mem::take(&mut self.stats);
         self.events.push_back(Event::Over);
@@ -84,10 +84,12 @@ impl Engine {
 
     /// Takes note of whom this member leaves without having heard that all has ended there.
     fn note_unfinished(&mut self) {
-        let Some(job) = &self.job else { return };
-        let left = job.unfinished_children().map(|child| self.job_subtree(child));
-        let left = left.fold(job.unfinished(self.id), |left, below| left.union(&below));
-        self.stats.unfinished = self.stats.unfinished.union(&left);
+        for job in self.jobs.iter() {
+            let left = job.unfinished_children().map(|child| self.job_subtree(child));
+            let own = job.unfinished(self.id, &self.output);
+            let left = left.fold(own, |left, below| left.union(&below));
+            self.stats.unfinished = self.stats.unfinished.union(&left);
+        }
     }
 
     /// Ends in disorder: nobody is left to obey.

@@ -22,7 +22,8 @@ use crate::delivery::Deliveries;
 use crate::ending::{Ending, parent_gone};
 use crate::handout::Handout;
 use crate::head::Head;
-use crate::job::{Job, Reader};
+use crate::job::{Job, OutputQueue, Reader};
+use crate::jobs::Jobs;
 use crate::joining::Joining;
 use crate::marks::Marks;
 use crate::rng::Rng;
@@ -65,7 +66,8 @@ pub struct Engine {
     pub(crate) links: BTreeMap<LinkId, AgentId>,
     pub(crate) ticker: Option<Ticker>,
     pub(crate) joining: Joining,
-    pub(crate) job: Option<Job>,
+    pub(crate) jobs: Jobs,
+    pub(crate) output: OutputQueue,
     pub(crate) phase: Phase,
     pub(crate) stats: Stats,
     /// What a session that routes needs before this member's place in the routing tree is known.
@@ -150,7 +152,8 @@ impl Engine {
             links: BTreeMap::new(),
             ticker: None,
             joining: Joining::default(),
-            job: None,
+            jobs: Jobs::default(),
+            output: OutputQueue::default(),
             phase: Phase::Join,
             stats: Stats { agents: 1, ..Stats::default() },
             routing: None,
@@ -187,24 +190,26 @@ impl Engine {
                 self.warn_of_open_mpi(job, open_mpi);
                 self.on_prepared(job, fault, pmi_port);
             }
-            Input::Spawned { job: _, rank, result } => self.on_spawned(rank, result),
-            Input::TaskOutput { job: _, rank, stream, data } => {
-                self.on_task_output(rank, stream, data);
+            Input::Spawned { job, rank, result } => self.on_spawned(job, rank, result),
+            Input::TaskOutput { job, rank, stream, data } => {
+                self.on_task_output(job, rank, stream, data);
             }
-            Input::TaskOutputEnd { job: _, rank, stream } => self.on_task_output_end(rank, stream),
-            Input::TaskExited { job: _, rank, status, usage } => {
-                self.on_task_exited(rank, status, usage);
+            Input::TaskOutputEnd { job, rank, stream } => {
+                self.on_task_output_end(job, rank, stream);
             }
-            Input::TaskPmi { job: _, rank, data } => self.on_task_pmi(rank, &data),
-            Input::TaskPmiClosed { job: _, rank } => self.on_task_pmi_closed(rank),
-            Input::Caller { caller, uid } => self.on_caller(caller, uid),
-            Input::CallerData(caller, data) => self.on_caller_data(caller, &data),
-            Input::CallerGone(caller) => self.on_caller_gone(caller),
-            Input::TaskInputWritten { job: _, rank, bytes } => {
-                self.on_input_taken(Reader::Task(rank), bytes);
+            Input::TaskExited { job, rank, status, usage } => {
+                self.on_task_exited(job, rank, status, usage);
             }
-            Input::TaskInputClosed { job: _, rank } => self.on_input_closed(Reader::Task(rank)),
-            Input::Swept(_) => self.on_swept(),
+            Input::TaskPmi { job, rank, data } => self.on_task_pmi(job, rank, &data),
+            Input::TaskPmiClosed { job, rank } => self.on_task_pmi_closed(job, rank),
+            Input::Caller { job, caller, uid } => self.on_caller(job, caller, uid),
+            Input::CallerData(job, caller, data) => self.on_caller_data(job, caller, &data),
+            Input::CallerGone(job, caller) => self.on_caller_gone(job, caller),
+            Input::TaskInputWritten { job, rank, bytes } => {
+                self.on_input_taken(job, Reader::Task(rank), bytes);
+            }
+            Input::TaskInputClosed { job, rank } => self.on_input_closed(job, Reader::Task(rank)),
+            Input::Swept(job) => self.on_swept(job),
             Input::KeeperGone => self.abandon("its keeper was killed".to_string()),
             Input::ShellGone => self.abandon("its remote shell is gone".to_string()),
             Input::Terminated(signal) => self.abandon(alloc::format!("it was sent {signal}")),
@@ -244,7 +249,7 @@ impl Engine {
         if self.handout.is_some() {
             self.start_waiting();
         }
-        self.check_job();
+        self.check_jobs();
         self.govern(Head::on_time);
         if self.ending.as_ref().is_some_and(|ending| ending.give_up_at <= now) {
             self.leave();
@@ -274,7 +279,8 @@ impl Engine {
         };
         let children = self.children.first_due();
         let slow = self.slow_due();
-        let job = self.job.as_ref().and_then(Job::timeout);
+        let is_read = self.output.is_read;
+        let job = self.jobs.iter().filter_map(|job| job.timeout(is_read)).min();
         let ending = self.ending.as_ref().map(|ending| ending.give_up_at);
         let tick = self.ticker.as_ref().map(Ticker::next);
         let start = self.start_due();
@@ -301,9 +307,7 @@ impl Engine {
     pub fn shrink(&mut self) {
         self.effects.shrink_to_fit();
         self.events.shrink_to_fit();
-        if let Some(job) = &mut self.job {
-            job.shrink();
-        }
+        self.jobs.iter_mut().for_each(Job::shrink);
     }
 
     /// Head: how it ended; complete once [`Effect::Exit`] came.
@@ -416,13 +420,15 @@ impl Engine {
                 self.on_gone(&gone);
             }
             Message::Launch(launch) => self.launch(*launch),
-            Message::Release { job: _, fence, payload } => self.on_release(fence, payload),
-            Message::GroupRelease { group, payload, .. } => self.on_group_release(&group, payload),
-            Message::GroupAwaited(_, group) => self.on_group_awaited(&group),
+            Message::Release { job, fence, payload } => self.on_release(job, fence, payload),
+            Message::GroupRelease { job, group, payload } => {
+                self.on_group_release(job, &group, payload);
+            }
+            Message::GroupAwaited(job, group) => self.on_group_awaited(job, &group),
             Message::NameReply(job, rank, reply) => self.on_name_reply(job, rank, reply),
-            Message::RingPlace(_, ring, place) => self.on_ring_place(ring, &place),
-            Message::AllgatherRelease(_, allgather, values) => {
-                self.on_allgather_release(allgather, values);
+            Message::RingPlace(job, ring, place) => self.on_ring_place(job, ring, &place),
+            Message::AllgatherRelease(job, allgather, values) => {
+                self.on_allgather_release(job, allgather, values);
             }
             Message::Signal(job, signal) => {
                 self.tell_below(Message::Signal(job, signal));
@@ -431,7 +437,7 @@ impl Engine {
             Message::Stop { job, grace_ms } => {
                 self.phase = Phase::End;
                 self.tell_children(Message::Stop { job, grace_ms });
-                self.stop_job(Duration::from_millis(u64::from(grace_ms)));
+                self.stop_job(job, Duration::from_millis(u64::from(grace_ms)));
             }
             Message::Work(work) => self.on_work(&work),
             Message::Suspend(on) => {
@@ -566,7 +572,7 @@ impl Engine {
         if !self.is_head() {
             self.events.push_back(Event::JobFault(job, fault.clone()));
         }
-        if let Some(job) = &mut self.job {
+        if let Some(job) = self.jobs.get_mut(job) {
             job.note_fault(&fault);
         }
         self.up_job(Message::JobFault(job, alloc::boxed::Box::new(fault)));
@@ -666,7 +672,7 @@ impl Engine {
         } else if !self.is_head() {
             self.on_self_joined();
         }
-        self.job = Some(job);
+        self.jobs.insert(job);
     }
 }
 

@@ -162,17 +162,19 @@ pub enum Input {
         /// The task.
         rank: Rank,
     },
-    /// Somebody has connected to the job's [`PmiPort`].
+    /// Somebody has connected to a job's [`PmiPort`].
     Caller {
+        /// The job.
+        job: JobId,
         /// The driver's number for the connection.
         caller: CallerId,
         /// Whose process it is, if that is known: the number of the user.
         uid: Option<u32>,
     },
     /// Bytes came from who has connected, and is not admitted yet.
-    CallerData(CallerId, Bytes),
+    CallerData(JobId, CallerId, Bytes),
     /// Who had connected has hung up.
-    CallerGone(CallerId),
+    CallerGone(JobId, CallerId),
     /// The task's standard input has taken so many bytes.
     TaskInputWritten {
         /// The job.

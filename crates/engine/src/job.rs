@@ -13,7 +13,7 @@ use model::{
     AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, TaskMap, Time, Usage,
 };
 use proto::{Event, Fence, Lines, Ring};
-use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Output, Stream};
+use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Stream};
 
 use crate::engine::{Engine, Phase};
 use crate::head::stops;
@@ -35,6 +35,7 @@ use exchange::Exchange;
 use groups::Groups;
 use input::JobInput;
 pub(crate) use input::{INPUT_BYTES, Reader};
+pub(crate) use output::OutputQueue;
 use records::{Kept, Records};
 
 /// A job as one member knows it.
@@ -66,8 +67,6 @@ pub(crate) struct Job {
     statuses: StatusRuns,
     sweep: Sweep,
     records: Records,
-    output: VecDeque<(Option<AgentId>, Output)>,
-    reading: bool,
     /// When some task's unfinished line may be due.
     flush_at: Option<Time>,
     /// When some task may have to be taken for a deserter.
@@ -158,8 +157,6 @@ impl Job {
             statuses: StatusRuns::default(),
             sweep: if ranks.is_empty() { Sweep::Done } else { Sweep::NotAsked },
             records: Records::default(),
-            output: VecDeque::new(),
-            reading: true,
             flush_at: None,
             check_at: None,
             input: JobInput::new(),
@@ -265,16 +262,16 @@ impl Job {
             && (self.sweep == Sweep::Done || !self.launched)
     }
 
-    pub(crate) fn timeout(&self) -> Option<Time> {
+    /// When there is something to do; while nothing `is_read` of tasks, a stream's silence is ours.
+    pub(crate) fn timeout(&self, is_read: bool) -> Option<Time> {
         let kill_at = self.stopping.as_ref().and_then(|stopping| stopping.kill_at);
-        // While nothing is read, a stream's silence is ours, not its task's.
-        let flush_at = self.flush_at.filter(|_| self.reading);
+        let flush_at = self.flush_at.filter(|_| is_read);
         let allgather = self.allgather.as_ref().and_then(|own| own.exchange.due_at());
         let due = [self.exchange.due_at(), allgather, self.groups.due_at(), self.call_due_at()];
         [flush_at, self.check_at, kill_at].into_iter().chain(due).flatten().min()
     }
 
-    fn id(&self) -> JobId {
+    pub(crate) fn id(&self) -> JobId {
         self.spec.job
     }
 
@@ -295,10 +292,9 @@ impl Job {
     }
 
     /// The agents whose tasks may have written what this member, `own`, has not passed on.
-    pub(crate) fn unfinished(&self, own: AgentId) -> IdSet {
+    pub(crate) fn unfinished(&self, own: AgentId, output: &OutputQueue) -> IdSet {
         let agent_of = |rank: Rank| self.spec.map.node_of(rank).map(|node| node.agent().0);
-        let queued = self.output.iter().filter_map(|(_, output)| agent_of(output.rank));
-        let mut unfinished: IdSet = queued.collect();
+        let mut unfinished: IdSet = output.ranks_of(self.id()).filter_map(agent_of).collect();
         let is_over = self.tasks_have_ended() && self.streams_have_ended();
         if self.launched && self.has_tasks() && !is_over {
             unfinished.insert(own.0);
@@ -306,42 +302,43 @@ impl Job {
         unfinished
     }
 
-    /// Whether nothing more will come up from this member.
-    fn is_done(&self) -> bool {
+    /// Whether nothing more will come up from this member, and the parent is to be told.
+    fn is_due(&self, output: &OutputQueue) -> bool {
         self.launched
+            && !self.reported
             && self.children.is_empty()
             && self.tasks_have_ended()
             && self.sweep == Sweep::Done
             && self.streams_have_ended()
-            && self.output.is_empty()
+            && output.ranks_of(self.id()).next().is_none()
     }
 }
 
 impl Engine {
     /// Passes the order on and obeys it; all that is sent for it counts as the launch's.
     pub(crate) fn launch(&mut self, launch: Launch) {
-        let job = launch.job;
-        if self.job.as_ref().is_none_or(|own| own.id() != job || own.launched) {
+        let id = launch.job;
+        if self.jobs.get(id).is_none_or(|own| own.launched) {
             return;
         }
         self.phase = Phase::Launch;
         self.tell_below(Message::Launch(Box::new(launch.clone())));
         self.end_starts();
-        self.settle_job(launch.map);
+        self.settle_job(id, launch.map);
         self.grant_edges();
         self.mark(self.id, MarkKind::Launched);
         if !self.is_head() {
-            self.events.push_back(Event::Launched(job));
+            self.events.push_back(Event::Launched(id));
         }
-        self.open_input();
-        self.spawn_tasks();
+        self.open_input(id);
+        self.spawn_tasks(id);
         self.seek_redundant();
     }
 
     /// Brings the job to what it is now that it is known who is there.
-    fn settle_job(&mut self, map: Option<TaskMap>) {
+    fn settle_job(&mut self, id: JobId, map: Option<TaskMap>) {
         let children = self.job_children();
-        let Some(job) = &mut self.job else { return };
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if let Some(map) = map {
             let spec = Arc::new(JobSpec { map, ..(*job.spec).clone() });
             let callers = job.callers.take();
@@ -351,21 +348,21 @@ impl Engine {
         job.launched = true;
         let gone: Vec<AgentId> = job.children.difference(&children).copied().collect();
         for agent in gone {
-            self.on_child_done(agent, StatusRuns::default());
+            self.on_child_done(id, agent, StatusRuns::default());
         }
     }
 
     /// Creates no more tasks.
-    fn create_no_more(&mut self) {
-        let Some(job) = &mut self.job else { return };
+    fn create_no_more(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         for rank in core::mem::take(&mut job.to_spawn) {
-            self.on_input_closed(Reader::Task(rank));
+            self.on_input_closed(id, Reader::Task(rank));
         }
     }
 
     /// Creates the next tasks.
-    fn spawn_tasks(&mut self) {
-        let Some(job) = &mut self.job else { return };
+    fn spawn_tasks(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         while job.spawning < SPAWN_BATCH {
             let Some(rank) = job.to_spawn.pop_front() else { break };
             job.spawning += 1;
@@ -376,7 +373,7 @@ impl Engine {
         }
         let (has_begun, has_all) = (job.to_spawn.is_empty(), job.spawning == 0);
         if has_begun {
-            self.release_input();
+            self.release_input(id);
         }
         if has_begun && has_all && self.phase == Phase::Launch {
             self.phase = Phase::Run;
@@ -384,10 +381,9 @@ impl Engine {
         }
     }
 
-    pub(crate) fn on_spawned(&mut self, rank: Rank, result: Result<u32, (i32, String)>) {
-        let Some(job) = &mut self.job else { return };
+    pub(crate) fn on_spawned(&mut self, id: JobId, rank: Rank, result: Result<u32, (i32, String)>) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         job.spawning = job.spawning.saturating_sub(1);
-        let id = job.id();
         match result {
             Ok(pid) => {
                 let Some(task) = job.tasks.get_mut(&rank) else { return };
@@ -404,18 +400,23 @@ impl Engine {
                 }
             }
             Err((errno, words)) => {
-                self.create_no_more();
-                self.on_input_closed(Reader::Task(rank));
+                self.create_no_more(id);
+                self.on_input_closed(id, Reader::Task(rank));
                 self.fault(id, JobFault::Spawn { rank, errno, words });
             }
         }
-        self.spawn_tasks();
-        self.after_task_end();
+        self.spawn_tasks(id);
+        self.after_task_end(id);
     }
 
-    pub(crate) fn on_task_exited(&mut self, rank: Rank, status: ExitStatus, usage: Usage) {
-        let Some(job) = &mut self.job else { return };
-        let id = job.id();
+    pub(crate) fn on_task_exited(
+        &mut self,
+        id: JobId,
+        rank: Rank,
+        status: ExitStatus,
+        usage: Usage,
+    ) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         let Some(task) = job.tasks.get_mut(&rank).filter(|task| task.ended.is_none()) else {
             return;
         };
@@ -427,53 +428,51 @@ impl Engine {
         // Where a task that failed ends the job, nobody of its groups may go on without it.
         let failed = status != ExitStatus::Exited(0) || unfinalized;
         job.pmi.on_task_exit(rank, failed && job.spec.stop_on_failure);
-        self.on_input_closed(Reader::Task(rank));
+        self.on_input_closed(id, Reader::Task(rank));
         if status != ExitStatus::Exited(0) {
-            self.task_fault(JobFault::Task { rank, status });
+            self.task_fault(id, JobFault::Task { rank, status });
         } else if unfinalized {
-            self.task_fault(JobFault::Unfinalized { rank, status: Some(status) });
+            self.task_fault(id, JobFault::Unfinalized { rank, status: Some(status) });
         }
-        self.drain_pmi();
-        self.after_task_end();
+        self.drain_pmi(id);
+        self.after_task_end(id);
     }
 
     /// Reports a task's fault, unless it is the job's end that made it fail.
-    fn task_fault(&mut self, fault: JobFault) {
-        let Some(job) = &mut self.job else { return };
+    fn task_fault(&mut self, id: JobId, fault: JobFault) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if job.stopping.is_none() && job.faults_told < FAULTS_MAX {
             job.faults_told += 1;
             if let Some(task) = fault.rank().and_then(|rank| job.tasks.get_mut(&rank)) {
                 task.keep_fault();
             }
-            let id = job.id();
             self.fault(id, fault);
         }
     }
 
-    fn after_task_end(&mut self) {
-        let Some(job) = &mut self.job else { return };
+    fn after_task_end(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if job.launched && job.has_tasks() && job.tasks_have_ended() && job.sweep == Sweep::NotAsked
         {
             job.sweep = Sweep::Asked;
             job.callers = None;
             job.end_collectives();
-            let id = job.id();
             self.effects.push_back(Effect::Sweep(id));
             self.mark(self.id, MarkKind::TasksEnded);
-            self.drain_collectives();
+            self.drain_collectives(id);
         }
     }
 
-    pub(crate) fn on_swept(&mut self) {
-        if let Some(job) = &mut self.job {
+    pub(crate) fn on_swept(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.get_mut(id) {
             job.sweep = Sweep::Done;
         }
     }
 
-    pub(crate) fn on_child_done(&mut self, agent: AgentId, statuses: StatusRuns) {
+    pub(crate) fn on_child_done(&mut self, id: JobId, agent: AgentId, statuses: StatusRuns) {
         // Where messages take several ways, word of a loss may be slower than what follows from it.
         let is_lost = self.place.is_some() && !self.is_job_child_there(agent);
-        let Some(job) = &mut self.job else { return };
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if job.children.remove(&agent) {
             job.statuses.merge(&statuses);
             if !is_lost {
@@ -485,48 +484,50 @@ impl Engine {
                     allgather.fence.on_child_end(agent);
                 }
             }
-            self.on_input_closed(Reader::Child(agent));
-            self.drain_collectives();
-            self.on_child_left_groups(agent);
+            self.on_input_closed(id, Reader::Child(agent));
+            self.drain_collectives(id);
+            self.on_child_left_groups(id, agent);
         }
     }
 
-    /// Tells the parent, once, that the job has ended below and here.
+    /// Handles that a child is gone, and all below it for the jobs.
+    pub(crate) fn on_child_gone(&mut self, agent: AgentId) {
+        for id in self.jobs.ids() {
+            self.on_child_done(id, agent, StatusRuns::default());
+        }
+    }
+
+    /// Tells the parent, once, of each job that has ended below and here.
     pub(crate) fn report_done(&mut self) {
         let is_routed = self.place.is_some();
-        if let Some(job) = &mut self.job
-            && !job.reported
-            && job.is_done()
+        while let Some(id) = self.jobs.find(|job| job.is_due(&self.output))
+            && let Some(job) = self.jobs.get_mut(id)
         {
             job.reported = true;
             // They may have to be told again, to another, where the parent may get lost.
             let kept = if is_routed { job.statuses.clone() } else { StatusRuns::default() };
             let statuses = core::mem::replace(&mut job.statuses, kept);
             let by_order = job.stopping.is_some();
-            let job = job.id();
             if !self.is_head() {
-                self.events.push_back(Event::JobDone(job));
+                self.events.push_back(Event::JobDone(id));
             }
-            self.send_records();
-            self.up_job(Message::Done { job, statuses, by_order });
+            self.send_records(id);
+            self.up_job(Message::Done { job: id, statuses, by_order });
         }
     }
 
     pub(crate) fn signal_tasks(&mut self, job: JobId, signal: Signal) {
-        let Some(own) = self.job.as_ref().filter(|own| own.id() == job) else { return };
-        if own.launched && own.has_tasks() {
+        if self.jobs.get(job).is_some_and(|own| own.launched && own.has_tasks()) {
             self.effects.push_back(Effect::SignalTasks { job, signal });
         }
     }
 
     /// Ends the tasks: SIGTERM, and SIGKILL after `grace`. A stopped task is made to go on, since it
     /// could not act on SIGTERM.
-    pub(crate) fn stop_job(&mut self, grace: Duration) {
+    pub(crate) fn stop_job(&mut self, id: JobId, grace: Duration) {
         let now = self.now;
-        let Some(job) = &mut self.job else { return };
-        let id = job.id();
-        self.create_no_more();
-        let Some(job) = &mut self.job else { return };
+        self.create_no_more(id);
+        let Some(job) = self.jobs.get_mut(id) else { return };
         self.phase = Phase::End;
         if self.place.is_some() && !job.launched {
             // The order to launch takes another way, and may be late or have got lost.
@@ -542,36 +543,44 @@ impl Engine {
             self.signal_tasks(id, Signal::CONT);
         }
         self.events.push_back(Event::Stopping(id));
-        self.after_task_end();
+        self.after_task_end(id);
     }
 
-    /// Kills what is left of the job here.
-    pub(crate) fn kill_job(&mut self) {
-        if self.job.as_ref().is_some_and(|job| !job.is_clean()) {
-            self.stop_job(Duration::ZERO);
+    /// Kills what is left of jobs here.
+    pub(crate) fn kill_jobs(&mut self) {
+        for id in self.jobs.ids() {
+            if self.jobs.get(id).is_some_and(|job| !job.is_clean()) {
+                self.stop_job(id, Duration::ZERO);
+            }
         }
     }
 
     /// Does what the passing of time asks for.
-    pub(crate) fn check_job(&mut self) {
+    pub(crate) fn check_jobs(&mut self) {
+        for id in self.jobs.ids() {
+            self.check_job(id);
+        }
+    }
+
+    fn check_job(&mut self, id: JobId) {
         let now = self.now;
-        let Some(job) = &mut self.job else { return };
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if let Some(stopping) = &mut job.stopping
             && stopping.kill_at.is_some_and(|at| at <= now)
         {
             stopping.kill_at = None;
-            let id = job.id();
             self.signal_tasks(id, Signal::KILL);
             self.hurry_children();
         }
-        self.finish_exchange();
-        self.finish_allgather();
-        self.check_groups();
-        self.check_callers();
-        self.check_deserters();
-        let flush_at = self.job.as_ref().filter(|job| job.reading).and_then(|job| job.flush_at);
+        self.finish_exchange(id);
+        self.finish_allgather(id);
+        self.check_groups(id);
+        self.check_callers(id);
+        self.check_deserters(id);
+        let is_read = self.output.is_read;
+        let flush_at = self.jobs.get(id).filter(|_| is_read).and_then(|job| job.flush_at);
         if flush_at.is_some_and(|at| at <= now) {
-            self.flush_lines(|lines| lines.flush_at().is_some_and(|at| at <= now));
+            self.flush_lines(id, |lines| lines.flush_at().is_some_and(|at| at <= now));
             self.send_output();
         }
     }
@@ -580,9 +589,10 @@ impl Engine {
 impl Engine {
     /// Reports tasks that closed their PMI connection between init and finalize, and live on: the
     /// others would wait for them for ever.
-    fn check_deserters(&mut self) {
+    fn check_deserters(&mut self, id: JobId) {
         let now = self.now;
-        let Some(job) = self.job.as_mut().filter(|job| job.check_at.is_some_and(|at| at <= now))
+        let Some(job) =
+            self.jobs.get_mut(id).filter(|job| job.check_at.is_some_and(|at| at <= now))
         else {
             return;
         };
@@ -599,7 +609,7 @@ impl Engine {
             }
         }
         for rank in deserters {
-            self.task_fault(JobFault::Unfinalized { rank, status: None });
+            self.task_fault(id, JobFault::Unfinalized { rank, status: None });
         }
     }
 }

@@ -75,7 +75,7 @@ impl Engine {
         fault: Option<JobFault>,
         pmi_port: Option<PmiPort>,
     ) {
-        if let Some(own) = &mut self.job {
+        if let Some(own) = self.jobs.get_mut(job) {
             let is_ready = pmi_port.is_some() || !own.spec.pmi_port || fault.is_some();
             assert!(is_ready, "the tasks have nothing to connect to");
             own.open_port(pmi_port);
@@ -88,7 +88,7 @@ impl Engine {
 
     /// Tells of programs whose tasks would not find each other, once for each: by the node of its first task.
     pub(crate) fn warn_of_open_mpi(&mut self, job: JobId, apps: Vec<(u32, String)>) {
-        let (own, agent) = (self.job.as_ref(), self.id);
+        let (own, agent) = (self.jobs.get(job), self.id);
         let Some(spec) = own.map(|own| own.spec.clone()).filter(may_meet) else {
             return;
         };

@@ -21,6 +21,7 @@ mod delivery;
 mod ending;
 mod handout;
 mod job;
+mod jobs;
 mod joining;
 mod marks;
 mod name_service;

@@ -21,6 +21,7 @@ use crate::children::output_window;
 use crate::contacts::Contacts;
 use crate::edge::{Edge, Way};
 use crate::engine::{Above, Engine, Phase};
+use crate::job::Job;
 use crate::route::RouteTree;
 use crate::{Effect, LinkId};
 
@@ -140,9 +141,7 @@ impl Engine {
             sought: None,
             redundant: Redundant { count: self.session().redundancy, ..Redundant::default() },
         };
-        if let Some(job) = &mut self.job {
-            job.set_children(children);
-        }
+        self.jobs.iter_mut().for_each(|job| job.set_children(children.clone()));
         self.place = Some(Box::new(place));
         let Some(routing) = &mut self.routing else { return };
         let early = core::mem::take(&mut routing.early);
@@ -336,11 +335,11 @@ impl Engine {
         for link in links {
             self.close_own(link);
         }
-        if is_orphan && let Some(job) = &mut self.job {
-            job.report_again();
+        if is_orphan {
+            self.jobs.iter_mut().for_each(Job::report_again);
         }
         for child in children {
-            self.on_child_done(child, Default::default());
+            self.on_child_gone(child);
         }
         self.end_detours();
         self.send_output();

@@ -34,11 +34,8 @@ impl Engine {
             let timeout_ms = (!on).then(|| self.session().link_timeout_ms);
             self.effects.push_back(Effect::SetLinkTimeout(link, timeout_ms));
         }
-        if let Some(job) = &self.job {
-            let signal = if on { Signal::STOP } else { Signal::CONT };
-            let job = job.spec.job;
-            self.signal_tasks(job, signal);
-        }
+        let signal = if on { Signal::STOP } else { Signal::CONT };
+        self.jobs.ids().into_iter().for_each(|job| self.signal_tasks(job, signal));
         if self.is_head() && on {
             self.effects.push_back(Effect::SuspendSelf);
         }

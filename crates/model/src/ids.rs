@@ -24,11 +24,16 @@ pub struct NodeId(pub u32);
 )]
 pub struct Rank(pub u32);
 
-/// A job's number within its session. One `convoke run` is a session with one job, job 0.
+/// A job's number within its session. One `convoke run` is a session that begins with one job, [`JobId::FIRST`].
 #[derive(
     Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize,
 )]
 pub struct JobId(pub u32);
+
+impl JobId {
+    /// The job that a session is started for.
+    pub const FIRST: JobId = JobId(0);
+}
 
 impl AgentId {
     /// The head: the root of the spawn tree, which lives in the front end.

@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::ToString;
 
 use bytes::Bytes;
-use model::AgentId;
+use model::{AgentId, JobId};
 use pmi::Values;
 use proto::{Fence, FenceEffect};
 use wire::Message;
@@ -41,44 +41,49 @@ impl Job {
 }
 
 impl Engine {
-    pub(super) fn on_local_allgather(&mut self, values: &Bytes) {
-        let Some(job) = &mut self.job else { return };
+    pub(super) fn on_local_allgather(&mut self, id: JobId, values: &Bytes) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         let allgather = job.allgather();
         if let Err(error) = allgather.values.merge(values) {
             return self.abandon(format!("a child has brought values of tasks here: {error}"));
         }
         allgather.exchange = Exchange::Waiting;
         allgather.fence.on_local_enter(Bytes::new());
-        self.drain_allgather();
+        self.drain_allgather(id);
     }
 
-    pub(crate) fn on_child_allgather(&mut self, agent: AgentId, number: u32, values: &Bytes) {
-        let Some(job) = &mut self.job else { return };
+    pub(crate) fn on_child_allgather(
+        &mut self,
+        id: JobId,
+        agent: AgentId,
+        number: u32,
+        values: &Bytes,
+    ) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         let allgather = job.allgather();
         let entered = allgather.fence.on_child_enter(agent, number, Bytes::new());
         let entered = entered.map_err(|error| error.to_string());
         let merged = entered
             .and_then(|()| allgather.values.merge(values).map_err(|error| error.to_string()));
         match merged {
-            Ok(()) => self.drain_allgather(),
+            Ok(()) => self.drain_allgather(id),
             Err(words) => self.job_child_misbehaved(agent, &words),
         }
     }
 
-    pub(crate) fn on_allgather_release(&mut self, number: u32, values: Bytes) {
-        let Some(job) = &mut self.job else { return };
+    pub(crate) fn on_allgather_release(&mut self, id: JobId, number: u32, values: Bytes) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         match job.allgather().fence.on_release(number, values) {
-            Ok(()) => self.drain_allgather(),
+            Ok(()) => self.drain_allgather(id),
             Err(error) => self.abandon(format!("its parent broke the protocol: {error}")),
         }
     }
 
-    pub(super) fn drain_allgather(&mut self) {
-        while let Some(job) = &mut self.job
+    pub(super) fn drain_allgather(&mut self, id: JobId) {
+        while let Some(job) = self.jobs.get_mut(id)
             && let Some(allgather) = &mut job.allgather
             && let Some(effect) = allgather.fence.poll_effect()
         {
-            let id = job.spec.job;
             match effect {
                 FenceEffect::Enter(number, _) => {
                     let none = Values::of(job.spec.map.len());
@@ -90,7 +95,7 @@ impl Engine {
                     let is_leaf = job.children.is_empty();
                     self.tell_below(Message::AllgatherRelease(id, number, values));
                     if is_leaf {
-                        self.finish_allgather();
+                        self.finish_allgather(id);
                     }
                 }
             }
@@ -98,14 +103,14 @@ impl Engine {
     }
 
     /// Lets the tasks here have what an allgather has brought, if it has been released.
-    pub(super) fn finish_allgather(&mut self) {
-        let Some(job) = &mut self.job else { return };
+    pub(super) fn finish_allgather(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         let Some(values) = job.allgather.as_mut().and_then(|own| own.exchange.take()) else {
             return;
         };
         if let Err(error) = job.pmi.on_allgathered(&values) {
             return self.abandon(format!("its parent broke the protocol: {error}"));
         }
-        self.drain_pmi();
+        self.drain_pmi(id);
     }
 }

@@ -10,7 +10,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::time::Duration;
 
-use model::{PmiOffer, Rank, Time};
+use model::{JobId, PmiOffer, Rank, Time};
 use wire::{JobWarning, Message};
 
 use super::{Job, Sweep};
@@ -109,14 +109,14 @@ impl Job {
 }
 
 impl Engine {
-    pub(crate) fn on_caller(&mut self, caller: CallerId, uid: Option<u32>) {
+    pub(crate) fn on_caller(&mut self, id: JobId, caller: CallerId, uid: Option<u32>) {
         let now = self.now;
-        let Some(job) = &mut self.job else { return };
+        let Some(job) = self.jobs.get_mut(id) else { return };
         let Some(callers) = job.callers.as_mut().filter(|_| job.sweep == Sweep::NotAsked) else {
             return self.effects.push_back(Effect::DropCaller(caller));
         };
         match callers.objection(uid) {
-            Some(words) => self.refuse(caller, words),
+            Some(words) => self.refuse(id, caller, words),
             None => {
                 let waiting = Waiting { until: now + CALL_MAX, call: pmi::Call::default() };
                 callers.waiting.insert(caller, waiting);
@@ -124,76 +124,77 @@ impl Engine {
         }
     }
 
-    pub(crate) fn on_caller_data(&mut self, caller: CallerId, data: &[u8]) {
-        let Some(waiting) = self.callers().and_then(|it| it.waiting.get_mut(&caller)) else {
+    pub(crate) fn on_caller_data(&mut self, id: JobId, caller: CallerId, data: &[u8]) {
+        let Some(waiting) = self.callers(id).and_then(|it| it.waiting.get_mut(&caller)) else {
             return;
         };
         match waiting.call.feed(data) {
             Ok(None) => {}
-            Ok(Some((rank, rest))) => self.on_call(caller, rank, &rest),
-            Err(error) => self.refuse(caller, error.to_string()),
+            Ok(Some((rank, rest))) => self.on_call(id, caller, rank, &rest),
+            Err(error) => self.refuse(id, caller, error.to_string()),
         }
     }
 
     /// Who hangs up without a word is nobody's concern.
-    pub(crate) fn on_caller_gone(&mut self, caller: CallerId) {
-        self.forget_caller(caller);
+    pub(crate) fn on_caller_gone(&mut self, id: JobId, caller: CallerId) {
+        self.forget_caller(id, caller);
     }
 
-    fn on_call(&mut self, caller: CallerId, rank: Rank, rest: &[u8]) {
-        let Some(job) = &mut self.job else { return };
+    fn on_call(&mut self, id: JobId, caller: CallerId, rank: Rank, rest: &[u8]) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if let Some(objection) = job.objection(rank) {
-            return self
-                .refuse(caller, format!("it says that it is task {rank}, which {objection}"));
+            return self.refuse(
+                id,
+                caller,
+                format!("it says that it is task {rank}, which {objection}"),
+            );
         }
-        let id = job.id();
         if let Some(task) = job.tasks.get_mut(&rank) {
             task.is_connected = true;
         }
-        self.forget_caller(caller);
+        self.forget_caller(id, caller);
         self.effects.push_back(Effect::AdmitCaller { caller, job: id, rank });
-        if let Some(job) = &mut self.job {
+        if let Some(job) = self.jobs.get_mut(id) {
             job.pmi.on_call(rank, rest);
         }
-        self.drain_pmi();
+        self.drain_pmi(id);
     }
 
     /// Turns away who has said nothing for too long.
-    pub(super) fn check_callers(&mut self) {
+    pub(super) fn check_callers(&mut self, id: JobId) {
         let now = self.now;
-        while let Some(callers) = self.callers()
+        while let Some(callers) = self.callers(id)
             && let Some((&caller, waiting)) = callers.waiting.first_key_value()
             && waiting.until <= now
         {
             let seconds = CALL_MAX.as_secs();
-            self.refuse(caller, format!("it has not said its rank within {seconds} s"));
+            self.refuse(id, caller, format!("it has not said its rank within {seconds} s"));
         }
     }
 
-    fn refuse(&mut self, caller: CallerId, words: String) {
+    fn refuse(&mut self, id: JobId, caller: CallerId, words: String) {
         self.effects.push_back(Effect::DropCaller(caller));
-        self.forget_caller(caller);
+        self.forget_caller(id, caller);
         let agent = self.id;
-        let Some(job) = &mut self.job else { return };
-        let id = job.id();
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if let Some(callers) = job.callers.as_mut().filter(|it| it.warnings < WARNINGS_MAX) {
             callers.warnings += 1;
             self.warn(id, JobWarning::RefusedCall { agent, words });
         }
     }
 
-    fn forget_caller(&mut self, caller: CallerId) {
-        if let Some(callers) = self.callers() {
+    fn forget_caller(&mut self, id: JobId, caller: CallerId) {
+        if let Some(callers) = self.callers(id) {
             callers.waiting.remove(&caller);
         }
     }
 
-    fn callers(&mut self) -> Option<&mut Callers> {
-        self.job.as_mut()?.callers.as_deref_mut()
+    fn callers(&mut self, id: JobId) -> Option<&mut Callers> {
+        self.jobs.get_mut(id)?.callers.as_deref_mut()
     }
 
     /// Tells the user of something, on its way up or of this node.
-    pub(crate) fn warn(&mut self, job: model::JobId, warning: JobWarning) {
+    pub(crate) fn warn(&mut self, job: JobId, warning: JobWarning) {
         self.up_job(Message::Warning(job, warning));
     }
 }

@@ -56,28 +56,27 @@ impl Exchange {
 }
 
 impl Engine {
-    pub(crate) fn on_task_pmi(&mut self, rank: Rank, data: &[u8]) {
-        let Some(job) = &mut self.job else { return };
+    pub(crate) fn on_task_pmi(&mut self, id: JobId, rank: Rank, data: &[u8]) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         job.pmi.on_bytes(rank, data);
-        self.drain_pmi();
+        self.drain_pmi(id);
     }
 
-    pub(crate) fn on_task_pmi_closed(&mut self, rank: Rank) {
-        let Some(job) = &mut self.job else { return };
+    pub(crate) fn on_task_pmi_closed(&mut self, id: JobId, rank: Rank) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if let Some(task) = job.tasks.get_mut(&rank).filter(|task| task.is_connected) {
             task.is_connected = false;
             job.pmi.on_call_ended(rank);
         } else {
             job.pmi.on_closed(rank);
         }
-        self.drain_pmi();
+        self.drain_pmi(id);
     }
 
-    pub(super) fn drain_pmi(&mut self) {
-        while let Some(job) = &mut self.job
+    pub(super) fn drain_pmi(&mut self, id: JobId) {
+        while let Some(job) = self.jobs.get_mut(id)
             && let Some(effect) = job.pmi.poll_effect()
         {
-            let id = job.id();
             match effect {
                 pmi::Effect::Reply { rank, bytes } => {
                     self.effects.push_back(Effect::PmiSend { job: id, rank, data: bytes });
@@ -85,22 +84,22 @@ impl Engine {
                 pmi::Effect::Exchange { pairs } => {
                     job.exchange = Exchange::Waiting;
                     job.fence.on_local_enter(pairs);
-                    self.drain_fence();
+                    self.drain_fence(id);
                 }
                 pmi::Effect::ExchangeGroup { group, pairs } => {
-                    self.on_group_exchange(&group, pairs);
+                    self.on_group_exchange(id, &group, pairs);
                 }
                 pmi::Effect::Ring(stretch) => {
                     job.ring().on_local_enter(stretch);
-                    self.drain_ring();
+                    self.drain_ring(id);
                 }
-                pmi::Effect::Allgather(values) => self.on_local_allgather(&values),
+                pmi::Effect::Allgather(values) => self.on_local_allgather(id, &values),
                 pmi::Effect::Ask { rank, request } => {
                     self.up_job(Message::NameRequest(id, rank, Box::new(request)));
                 }
                 pmi::Effect::Leave => {
                     job.end_collectives();
-                    self.drain_collectives();
+                    self.drain_collectives(id);
                 }
                 pmi::Effect::Abort { rank, code, message } => {
                     let message = message.as_str().to_string();
@@ -114,7 +113,7 @@ impl Engine {
                     if let Some(task) = job.tasks.get_mut(&rank) {
                         task.broke_pmi = true;
                     }
-                    self.task_fault(JobFault::Pmi { rank, words });
+                    self.task_fault(id, JobFault::Pmi { rank, words });
                 }
                 pmi::Effect::ClosedActive { rank } => {
                     if let Some(task) = job.tasks.get_mut(&rank).filter(|t| t.ended.is_none()) {
@@ -128,34 +127,33 @@ impl Engine {
         }
     }
 
-    pub(crate) fn on_child_enter(&mut self, agent: AgentId, fence: u32, payload: Bytes) {
-        let Some(job) = &mut self.job else { return };
+    pub(crate) fn on_child_enter(&mut self, id: JobId, agent: AgentId, fence: u32, payload: Bytes) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         match job.fence.on_child_enter(agent, fence, payload) {
-            Ok(()) => self.drain_fence(),
+            Ok(()) => self.drain_fence(id),
             Err(error) => self.job_child_misbehaved(agent, &error.to_string()),
         }
     }
 
-    pub(crate) fn on_release(&mut self, fence: u32, payload: Bytes) {
-        let Some(job) = &mut self.job else { return };
+    pub(crate) fn on_release(&mut self, id: JobId, fence: u32, payload: Bytes) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         match job.fence.on_release(fence, payload) {
-            Ok(()) => self.drain_fence(),
+            Ok(()) => self.drain_fence(id),
             Err(error) => self.abandon(format!("its parent broke the protocol: {error}")),
         }
     }
 
     /// Goes on with fences, rings and allgathers.
-    pub(super) fn drain_collectives(&mut self) {
-        self.drain_fence();
-        self.drain_ring();
-        self.drain_allgather();
+    pub(super) fn drain_collectives(&mut self, id: JobId) {
+        self.drain_fence(id);
+        self.drain_ring(id);
+        self.drain_allgather(id);
     }
 
-    fn drain_fence(&mut self) {
-        while let Some(job) = &mut self.job
+    fn drain_fence(&mut self, id: JobId) {
+        while let Some(job) = self.jobs.get_mut(id)
             && let Some(effect) = job.fence.poll_effect()
         {
-            let id = job.id();
             match effect {
                 FenceEffect::Enter(fence, payload) => {
                     self.up_job(Message::Enter { job: id, fence, payload });
@@ -169,22 +167,22 @@ impl Engine {
     }
 
     fn on_fence_released(&mut self, id: JobId, fence: u32, payload: Bytes) {
-        let Some(job) = &mut self.job else { return };
+        let Some(job) = self.jobs.get_mut(id) else { return };
         job.exchange.release(self.now, &payload);
         let is_leaf = job.children.is_empty();
         self.tell_below(Message::Release { job: id, fence, payload });
         if is_leaf {
-            self.finish_exchange();
+            self.finish_exchange(id);
         }
     }
 
     /// Lets the tasks here have what an exchange has brought, if it has been released.
-    pub(super) fn finish_exchange(&mut self) {
-        let Some(job) = &mut self.job else { return };
+    pub(super) fn finish_exchange(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         let Some(payload) = job.exchange.take() else { return };
         if let Err(error) = job.pmi.on_exchange_complete(payload) {
             return self.abandon(format!("its parent broke the protocol: {error}"));
         }
-        self.drain_pmi();
+        self.drain_pmi(id);
     }
 }

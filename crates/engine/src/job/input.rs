@@ -68,9 +68,9 @@ impl Engine {
     }
 
     /// Finds out who here and below reads, when the job is launched.
-    pub(super) fn open_input(&mut self) {
-        let Some(job) = &self.job else { return };
-        let (id, stdin) = (job.id(), job.spec.io.stdin);
+    pub(super) fn open_input(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get(id) else { return };
+        let stdin = job.spec.io.stdin;
         let own =
             job.tasks.keys().filter(|&&rank| stdin.reaches(rank)).map(|&rank| Reader::Task(rank));
         let below = match stdin {
@@ -83,7 +83,7 @@ impl Engine {
         };
         let readers: Vec<Reader> = own.chain(below.into_iter().map(Reader::Child)).collect();
         let is_alone = readers.is_empty() && stdin == Stdin::All;
-        if let Some(job) = &mut self.job {
+        if let Some(job) = self.jobs.get_mut(id) {
             job.input.readers = Readers::new(INPUT_BYTES, readers);
         }
         if is_alone {
@@ -93,10 +93,10 @@ impl Engine {
 
     /// Handles a piece of standard input.
     pub(crate) fn on_input(&mut self, id: JobId, offset: u64, data: Bytes) {
-        let children = self.reading_children();
-        let Some(job) = self.job.as_mut().filter(|job| job.id() == id) else { return };
+        let children = self.reading_children(id);
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if job.to_spawn.is_empty() {
-            self.write_tasks(&data);
+            self.write_tasks(id, &data);
         } else if !job.reading_tasks().is_empty() {
             job.input.held.push_back(data.clone());
         }
@@ -104,10 +104,10 @@ impl Engine {
     }
 
     pub(crate) fn on_input_end(&mut self, id: JobId) {
-        let children = self.reading_children();
-        let Some(job) = self.job.as_mut().filter(|job| job.id() == id) else { return };
+        let children = self.reading_children(id);
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if job.to_spawn.is_empty() {
-            self.end_task_input();
+            self.end_task_input(id);
         } else {
             job.input.is_end_held = true;
         }
@@ -115,35 +115,33 @@ impl Engine {
     }
 
     /// Gives tasks that have all been created what came for them meanwhile.
-    pub(super) fn release_input(&mut self) {
-        let Some(job) = &mut self.job else { return };
+    pub(super) fn release_input(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         let held = core::mem::take(&mut job.input.held);
         let has_ended = core::mem::take(&mut job.input.is_end_held);
-        held.iter().for_each(|data| self.write_tasks(data));
+        held.iter().for_each(|data| self.write_tasks(id, data));
         if has_ended {
-            self.end_task_input();
+            self.end_task_input(id);
         }
     }
 
-    fn write_tasks(&mut self, data: &Bytes) {
-        let Some(job) = &self.job else { return };
-        let id = job.id();
+    fn write_tasks(&mut self, id: JobId, data: &Bytes) {
+        let Some(job) = self.jobs.get(id) else { return };
         for rank in job.reading_tasks() {
             self.effects.push_back(Effect::WriteTask { job: id, rank, data: data.clone() });
         }
     }
 
-    fn end_task_input(&mut self) {
-        let Some(job) = &self.job else { return };
-        let id = job.id();
+    fn end_task_input(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get(id) else { return };
         for rank in job.reading_tasks() {
             self.effects.push_back(Effect::CloseTaskInput { job: id, rank });
         }
     }
 
     /// The children below which somebody reads.
-    fn reading_children(&self) -> Vec<AgentId> {
-        let Some(job) = &self.job else { return Vec::new() };
+    fn reading_children(&self, id: JobId) -> Vec<AgentId> {
+        let Some(job) = self.jobs.get(id) else { return Vec::new() };
         let child = |reader: &Reader| match reader {
             Reader::Task(_) => None,
             Reader::Child(agent) => Some(*agent),
@@ -152,20 +150,21 @@ impl Engine {
     }
 
     /// Handles that a task here, or the slowest below a child, has taken more.
-    pub(crate) fn on_input_taken(&mut self, reader: Reader, bytes: u32) {
-        let Some(job) = &mut self.job else { return };
-        let (id, grant) = (job.id(), job.input.readers.on_taken(&reader, bytes));
+    pub(crate) fn on_input_taken(&mut self, id: JobId, reader: Reader, bytes: u32) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        let grant = job.input.readers.on_taken(&reader, bytes);
         if let Some(grant) = grant {
             self.up_job(Message::InputCredit(id, grant));
         }
     }
 
     /// Handles that a task here, or everybody below a child, reads no more.
-    pub(crate) fn on_input_closed(&mut self, reader: Reader) {
-        let Some(job) = self.job.as_mut().filter(|job| job.input.readers.contains(&reader)) else {
+    pub(crate) fn on_input_closed(&mut self, id: JobId, reader: Reader) {
+        let Some(job) = self.jobs.get_mut(id).filter(|job| job.input.readers.contains(&reader))
+        else {
             return;
         };
-        let (id, grant) = (job.id(), job.input.readers.on_closed(&reader));
+        let grant = job.input.readers.on_closed(&reader);
         if job.input.readers.is_empty() {
             self.up_job(Message::InputClosed(id));
         } else if let Some(grant) = grant {

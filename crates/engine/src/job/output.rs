@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec;
 
 use bytes::Bytes;
-use model::{AgentId, Rank, Time};
+use model::{AgentId, JobId, Rank, Time};
 use proto::Lines;
 use wire::{JobFault, JobSpec, Message, Output, Stream};
 
@@ -15,6 +15,28 @@ use crate::engine::Engine;
 
 /// Unfinished lines that one member holds, in bytes, before it gives them out as they are.
 const HELD_BYTES_MAX: usize = 4 << 20;
+
+/// Output on its way up, of all jobs: they share the credit.
+#[derive(Debug)]
+pub(crate) struct OutputQueue {
+    /// Pieces, and the children that they came from.
+    pieces: VecDeque<(Option<AgentId>, Output)>,
+    /// Whether tasks are read, since nothing waits.
+    pub(crate) is_read: bool,
+}
+
+impl Default for OutputQueue {
+    fn default() -> OutputQueue {
+        OutputQueue { pieces: VecDeque::new(), is_read: true }
+    }
+}
+
+impl OutputQueue {
+    /// Whose output of a job waits, once for each piece.
+    pub(crate) fn ranks_of(&self, job: JobId) -> impl Iterator<Item = Rank> {
+        self.pieces.iter().filter(move |(_, piece)| piece.job == job).map(|(_, piece)| piece.rank)
+    }
+}
 
 /// Where the output of this node's tasks leaves: to files here, up the tree, or both.
 struct Door<'a> {
@@ -48,36 +70,36 @@ impl Job {
 }
 
 impl Engine {
-    pub(crate) fn on_task_output(&mut self, rank: Rank, stream: Stream, data: Bytes) {
+    pub(crate) fn on_task_output(&mut self, id: JobId, rank: Rank, stream: Stream, data: Bytes) {
         let now = self.now;
-        let Some(job) = &mut self.job else { return };
+        let Some(job) = self.jobs.get_mut(id) else { return };
         let Some(task) = job.tasks.get_mut(&rank) else { return };
         if stream == Stream::Stderr || job.spec.io.output.merged {
             task.keep_words(&data);
         }
         let lines = &mut task.streams[stream as usize].lines;
-        let (spec, up, effects) = (&*job.spec, &mut job.output, &mut self.effects);
+        let (spec, up, effects) = (&*job.spec, &mut self.output.pieces, &mut self.effects);
         let mut door = Door { spec, up, effects };
         lines.on_data(now, data, |offset, lead, data| door.take(rank, stream, offset, lead, data));
         job.flush_at = [job.flush_at, lines.flush_at()].into_iter().flatten().min();
         if lines.held() > 0 && job.tasks.len() * 2 * proto::PIECE_BYTES_MAX > HELD_BYTES_MAX {
-            self.bound_held_lines();
+            self.bound_held_lines(id);
         }
         self.send_output();
     }
 
     /// Gives unfinished lines out when too much is held.
-    fn bound_held_lines(&mut self) {
-        let Some(job) = &self.job else { return };
+    fn bound_held_lines(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get(id) else { return };
         let streams = job.tasks.values().flat_map(|task| &task.streams);
         if streams.map(|stream| stream.lines.held()).sum::<usize>() > HELD_BYTES_MAX {
-            self.flush_lines(|_| true);
+            self.flush_lines(id, |_| true);
         }
     }
 
-    pub(super) fn flush_lines(&mut self, is_due: impl Fn(&Lines) -> bool) {
-        let Some(job) = &mut self.job else { return };
-        let (spec, up, effects) = (&*job.spec, &mut job.output, &mut self.effects);
+    pub(super) fn flush_lines(&mut self, id: JobId, is_due: impl Fn(&Lines) -> bool) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        let (spec, up, effects) = (&*job.spec, &mut self.output.pieces, &mut self.effects);
         let mut door = Door { spec, up, effects };
         for (rank, task) in &mut job.tasks {
             for (stream, state) in
@@ -94,20 +116,20 @@ impl Engine {
         job.flush_at = streams.filter_map(|stream| stream.lines.flush_at()).min();
     }
 
-    pub(crate) fn on_task_output_end(&mut self, rank: Rank, stream: Stream) {
-        let Some(job) = &mut self.job else { return };
+    pub(crate) fn on_task_output_end(&mut self, id: JobId, rank: Rank, stream: Stream) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         let Some(task) = job.tasks.get_mut(&rank) else { return };
         let state = &mut task.streams[stream as usize];
         state.ended = true;
-        let (spec, up, effects) = (&*job.spec, &mut job.output, &mut self.effects);
+        let (spec, up, effects) = (&*job.spec, &mut self.output.pieces, &mut self.effects);
         let mut door = Door { spec, up, effects };
         state.lines.flush(|offset, lead, data| door.take(rank, stream, offset, lead, data));
         self.send_output();
     }
 
     pub(crate) fn on_child_output(&mut self, agent: AgentId, output: Output) {
-        if let Some(job) = &mut self.job {
-            job.output.push_back((Some(agent), output));
+        if self.jobs.get(output.job).is_some() {
+            self.output.pieces.push_back((Some(agent), output));
             self.send_output();
         }
     }
@@ -115,9 +137,8 @@ impl Engine {
     /// Sends what the credit allows; reads on from the tasks only when nothing waits.
     pub(crate) fn send_output(&mut self) {
         let is_orphan = self.is_orphan();
-        while let Some(job) = &mut self.job
-            && (self.credit.is_open() || is_orphan)
-            && let Some((from, output)) = job.output.pop_front()
+        while (self.credit.is_open() || is_orphan)
+            && let Some((from, output)) = self.output.pieces.pop_front()
         {
             let bytes = output.len();
             self.credit.on_sent(bytes);
@@ -128,20 +149,19 @@ impl Engine {
             }
             self.grant_output(from, bytes);
         }
-        let Some(job) = &mut self.job else { return };
-        let reading = job.output.is_empty();
-        if reading != job.reading && job.has_tasks() {
-            job.reading = reading;
-            if reading {
-                job.resume_lines(self.now);
+        let is_read = self.output.pieces.is_empty();
+        if is_read != self.output.is_read && self.jobs.iter().any(Job::has_tasks) {
+            self.output.is_read = is_read;
+            if is_read {
+                self.jobs.iter_mut().for_each(|job| job.resume_lines(self.now));
             }
-            self.effects.push_back(Effect::ReadTasks(reading));
+            self.effects.push_back(Effect::ReadTasks(is_read));
         }
     }
 
     /// Gives the user's output out. Files take it at once; the user's reader says when it has.
     fn deliver(&mut self, output: Output) {
-        let Some(job) = &self.job else { return };
+        let Some(job) = self.jobs.get(output.job) else { return };
         let spec = &job.spec.io.output;
         let (rank, stream, data) = (output.rank, output.stream, output.into_bytes());
         if !spec.local && spec.file(stream).is_some() {
@@ -156,9 +176,7 @@ impl Engine {
 
     /// Handles output that could not be written, here on this node or at the head.
     pub(crate) fn on_not_written(&mut self, errno: i32, words: String) {
-        if let Some(job) = self.job.as_ref().map(Job::id) {
-            self.fault(job, JobFault::Output { agent: self.id, errno, words });
-        }
+        self.fault(JobId::FIRST, JobFault::Output { agent: self.id, errno, words });
     }
 
     /// Lets a child send more, once what it sent is out of this member's hands.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use bytes::Bytes;
-use model::{Rank, Time, Usage};
+use model::{JobId, Rank, Time, Usage};
 use proto::LastLines;
 use wire::{Message, TaskRecord};
 
@@ -101,24 +101,24 @@ impl Job {
 
 impl Engine {
     /// Sends all records up that are here.
-    pub(crate) fn send_records(&mut self) {
-        let own = self.job.as_mut().map(Job::own_records).unwrap_or_default();
-        self.keep_records(own);
-        self.pass_records(1);
+    pub(crate) fn send_records(&mut self, id: JobId) {
+        let own = self.jobs.get_mut(id).map(Job::own_records).unwrap_or_default();
+        self.keep_records(id, own);
+        self.pass_records(id, 1);
     }
 
     /// Takes records from below, or of this node.
-    pub(crate) fn keep_records(&mut self, records: Vec<TaskRecord>) {
-        let Some(job) = &mut self.job else { return };
+    pub(crate) fn keep_records(&mut self, id: JobId, records: Vec<TaskRecord>) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
         records.into_iter().for_each(|record| job.records.add(record));
         // The head's go no farther.
-        self.pass_records(if self.is_head() { 1 } else { RECORDS_MAX });
+        self.pass_records(id, if self.is_head() { 1 } else { RECORDS_MAX });
     }
 
     /// Sends records up while so many wait.
-    fn pass_records(&mut self, least: usize) {
-        while let Some(job) = self.job.as_mut().filter(|job| job.records.waiting.len() >= least) {
-            let id = job.id();
+    fn pass_records(&mut self, id: JobId, least: usize) {
+        while let Some(job) = self.jobs.get_mut(id).filter(|job| job.records.waiting.len() >= least)
+        {
             let rest = job.records.waiting.split_off(RECORDS_MAX.min(job.records.waiting.len()));
             let records = mem::replace(&mut job.records.waiting, rest);
             self.up_job(Message::Records(id, records));

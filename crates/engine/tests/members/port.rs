@@ -33,11 +33,11 @@ fn not_launched(tasks: u32) -> Member {
 }
 
 fn connects(agent: &mut Member, caller: u64) {
-    agent.input(Input::Caller { caller: CallerId(caller), uid: Some(OWN) });
+    agent.input(Input::Caller { job: JOB, caller: CallerId(caller), uid: Some(OWN) });
 }
 
 fn says(agent: &mut Member, caller: u64, words: &'static str) {
-    agent.input(Input::CallerData(CallerId(caller), Bytes::from_static(words.as_bytes())));
+    agent.input(Input::CallerData(JOB, CallerId(caller), Bytes::from_static(words.as_bytes())));
 }
 
 fn calls(agent: &mut Member, caller: u64, words: &'static str) -> Vec<Effect> {
@@ -134,7 +134,7 @@ fn processes_of_the_own_user_and_of_root_may_call_and_no_others() {
         (None, Some("nothing tells whose process it is")),
     ] {
         let mut agent = agent(1);
-        agent.input(Input::Caller { caller: CallerId(1), uid });
+        agent.input(Input::Caller { job: JOB, caller: CallerId(1), uid });
         let effects = agent.effects();
         match why {
             None => assert_eq!(effects, []),
@@ -168,7 +168,7 @@ fn so_many_may_wait_and_who_hangs_up_makes_room() {
     assert_eq!(agent.effects(), []);
     connects(&mut agent, 5000);
     assert_refused(&agent.effects(), 5000, "1024 others have connected and not said their ranks");
-    agent.input(Input::CallerGone(CallerId(17)));
+    agent.input(Input::CallerGone(JOB, CallerId(17)));
     connects(&mut agent, 5001);
     assert_eq!(agent.effects(), []);
 }

@@ -38,8 +38,8 @@ impl World<'_> {
     }
 
     fn connect_as(&mut self, id: ProcessId, caller: CallerId, words: &[u8]) {
-        self.tell_soon(id, Input::Caller { caller, uid: Some(UID) });
-        self.tell_soon(id, Input::CallerData(caller, Bytes::copy_from_slice(words)));
+        self.tell_soon(id, Input::Caller { job: JobId(0), caller, uid: Some(UID) });
+        self.tell_soon(id, Input::CallerData(JobId(0), caller, Bytes::copy_from_slice(words)));
     }
 
     /// An engine takes a connection for a task's.
