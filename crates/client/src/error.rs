@@ -108,6 +108,12 @@ pub enum Error {
         /// The request.
         request: &'static str,
     },
+    /// A program takes part in one collective of a kind at a time.
+    #[error("`{request}` while another is under way: wait for its end first")]
+    UnderWay {
+        /// The request.
+        request: &'static str,
+    },
     /// Nothing is under way that could be waited for.
     #[error("wait for a request that is not under way")]
     NotUnderWay,

@@ -5,6 +5,7 @@
 //! `PMI_PORT` with `PMI_ID`. A program that was started alone is a job of one, served by the same server within itself.
 //! All calls block, and may come from several threads; every error is a value.
 
+mod collective;
 mod connection;
 mod endpoint;
 mod error;
@@ -20,5 +21,5 @@ pub use endpoint::Endpoint;
 pub use error::Error;
 pub use mapping::neighbours;
 pub use pmi1::{Maxes, Pmi1};
-pub use pmi2::{Neighbours, Place, Pmi2, Request};
+pub use pmi2::{Neighbours, Outcome, Place, Pmi2, Request};
 pub use spawn::{Pair, Spawn, SpawnCommand};

@@ -25,11 +25,19 @@ pub(crate) struct Mailbox {
 #[derive(Debug)]
 struct State {
     next: u64,
-    /// What has been asked, and its answer once it is here, by number.
-    asked: BTreeMap<u64, (&'static str, Option<Bytes>)>,
+    /// By number.
+    asked: BTreeMap<u64, Asked>,
     /// What has come; nothing while somebody waits for more.
     incoming: Option<Incoming>,
     is_broken: bool,
+}
+
+/// What has been asked, and what of its answer is here.
+#[derive(Debug)]
+struct Asked {
+    request: &'static str,
+    answer: Vec<Bytes>,
+    is_answered: bool,
 }
 
 /// A request that is under way.
@@ -60,7 +68,8 @@ impl Mailbox {
         fields: &[(&str, &[u8])],
     ) -> Result<Bytes, Error> {
         let ticket = self.begin(request, fields)?;
-        self.wait(ticket)
+        let answer = self.wait(ticket)?.pop();
+        Ok(answer.expect("an answer is one message at least"))
     }
 
     /// Asks.
@@ -73,10 +82,9 @@ impl Mailbox {
         let number = state.next;
         let thread = number.to_string();
         let frame = frame(request, &[("thrid", thread.as_bytes())], fields)?;
-        // Requests of two threads must not run into each other, so the lock is kept.
-        self.link.send(&frame).map_err(|source| Error::Send { request, source })?;
+        self.send(&mut state, request, &frame)?;
         state.next += 1;
-        state.asked.insert(number, (request, None));
+        state.asked.insert(number, Asked { request, answer: Vec::new(), is_answered: false });
         Ok(Ticket { number, request })
     }
 
@@ -86,25 +94,30 @@ impl Mailbox {
         request: &'static str,
         fields: &[(&str, &[u8])],
     ) -> Result<(), Error> {
-        let frame = frame(request, &[], fields)?;
-        let _state = self.lock();
-        self.link.send(&frame).map_err(|source| Error::Send { request, source })
+        self.send(&mut self.lock(), request, &frame(request, &[], fields)?)
     }
 
-    /// Waits for an answer that accepts the request.
-    pub(crate) fn wait(&self, ticket: Ticket) -> Result<Bytes, Error> {
+    /// Sends with the lock kept, since requests of two threads must not run into each other. Behind half of one, nothing
+    /// is understood.
+    fn send(&self, state: &mut State, request: &'static str, frame: &[u8]) -> Result<(), Error> {
+        let sent = self.link.send(frame);
+        state.is_broken |= sent.is_err();
+        sent.map_err(|source| Error::Send { request, source })
+    }
+
+    /// Waits for an answer that accepts the request: one message, or several where it does not fit.
+    pub(crate) fn wait(&self, ticket: Ticket) -> Result<Vec<Bytes>, Error> {
+        let Ticket { number, request } = ticket;
         let mut state = self.lock();
         loop {
-            let Some((_, answer)) = state.asked.get_mut(&ticket.number) else {
-                return Err(Error::NotUnderWay);
+            let is_answered = match state.asked.get(&number) {
+                Some(asked) => asked.is_answered,
+                None => return Err(Error::NotUnderWay),
             };
-            if let Some(answer) = answer.take() {
-                state.asked.remove(&ticket.number);
-                return accepted(answer, ticket.request);
-            }
-            if state.is_broken {
-                state.asked.remove(&ticket.number);
-                return Err(Error::Broken);
+            if is_answered || state.is_broken {
+                let asked = state.asked.remove(&number).filter(|asked| asked.is_answered);
+                let answer = asked.ok_or(Error::Broken)?.answer;
+                return answer.into_iter().map(|part| accepted(part, request)).collect();
             }
             state = match state.incoming.take() {
                 Some(incoming) => self.read(state, incoming, ticket)?,
@@ -149,16 +162,18 @@ impl State {
         };
         let fields = Fields::of(&body);
         let name = fields.get("cmd").unwrap_or_default();
-        let is_answer = |asked: &(&str, Option<Bytes>)| {
-            asked.1.is_none() && name.strip_suffix(b"-response") == Some(asked.0.as_bytes())
+        let is_answer = |asked: &Asked| {
+            let name = name.strip_suffix(b"-response");
+            !asked.is_answered && name == Some(asked.request.as_bytes())
         };
         // A server that does not repeat the number answers in order.
         let asked = match fields.number::<u64>("thrid") {
             Some(number) => self.asked.get_mut(&number).filter(|asked| is_answer(asked)),
             None => self.asked.values_mut().find(|asked| is_answer(asked)),
         };
-        let Some((_, place)) = asked else { return Err(unexpected(request, &body)) };
-        *place = Some(body);
+        let Some(asked) = asked else { return Err(unexpected(request, &body)) };
+        asked.is_answered = !fields.is_true("more");
+        asked.answer.push(body);
         Ok(())
     }
 }

@@ -1,10 +1,12 @@
 //! PMI-2 (`reference/pmi2.md`), with several requests under way.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use pmi::AllgatherPiece;
 use pmi::pmi2::Fields;
 
+use crate::collective::{Collective, Turn};
 use crate::connection::{Answer, Connection, unexpected};
 use crate::mailbox::{Mailbox, Ticket, accepted, frame};
 use crate::{Endpoint, Error, Spawn};
@@ -14,8 +16,8 @@ use crate::{Endpoint, Error, Spawn};
 pub struct Pmi2 {
     mailbox: Mailbox,
     place: Place,
-    /// A fence that was begun and not waited for.
-    fence: Mutex<Option<Ticket>>,
+    fence: Collective,
+    allgather: Collective,
     /// A program is in one ring at a time.
     ring: Mutex<()>,
 }
@@ -42,6 +44,15 @@ pub struct Neighbours {
     pub left: Vec<u8>,
     /// The value of the one behind it.
     pub right: Vec<u8>,
+}
+
+/// What has ended.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    /// A fence: all tasks were in it.
+    Met,
+    /// An allgather, and what all tasks have brought, in order of rank.
+    Gathered(Vec<Vec<u8>>),
 }
 
 /// A collective that was begun. Give it to [`Pmi2::wait`].
@@ -89,7 +100,13 @@ impl Pmi2 {
             place.appnum = None;
         }
         let mailbox = Mailbox::new(connection);
-        Ok(Pmi2 { mailbox, place, fence: Mutex::default(), ring: Mutex::default() })
+        Ok(Pmi2 {
+            mailbox,
+            place,
+            fence: Collective::default(),
+            allgather: Collective::default(),
+            ring: Mutex::default(),
+        })
     }
 
     /// Who we are.
@@ -160,39 +177,77 @@ impl Pmi2 {
     /// # Errors
     /// As [`put`](Self::put).
     pub fn begin_fence(&self) -> Result<Request, Error> {
-        let mut fence = self.no_fence(FENCE)?;
+        let mut turn = self.no_fence(FENCE)?;
         let ticket = self.mailbox.begin(FENCE, &[])?;
-        *fence = Some(ticket);
-        Ok(Request(ticket.number()))
+        Ok(Request(turn.insert(ticket).number()))
+    }
+
+    /// The fence that was begun and not waited for.
+    pub fn fence_under_way(&self) -> Option<Request> {
+        self.fence.lock().map(|ticket| Request(ticket.number()))
+    }
+
+    /// The turn to use the space of keys, which nobody has between the begin and the end of a fence.
+    fn no_fence(&self, request: &'static str) -> Result<Turn<'_>, Error> {
+        self.fence.turn().ok_or(Error::FenceUnderWay { request })
+    }
+}
+
+/// Values of all tasks.
+impl Pmi2 {
+    /// Brings a value of up to `length_max` bytes, and returns those of all tasks in order of rank.
+    ///
+    /// # Errors
+    /// When the server is gone or refuses, or an allgather that was begun is under way.
+    pub fn allgather(&self, value: &[u8], length_max: usize) -> Result<Vec<Vec<u8>>, Error> {
+        let _turn = self.no_allgather()?;
+        let ticket = self.ask_allgather(value, length_max)?;
+        values(&self.mailbox.wait(ticket)?)
+    }
+
+    /// Begins that. Until it has been waited for, further ones are refused.
+    ///
+    /// # Errors
+    /// As [`allgather`](Self::allgather).
+    pub fn begin_allgather(&self, value: &[u8], length_max: usize) -> Result<Request, Error> {
+        let mut turn = self.no_allgather()?;
+        let ticket = self.ask_allgather(value, length_max)?;
+        Ok(Request(turn.insert(ticket).number()))
     }
 
     /// Waits for the end of what was begun.
     ///
     /// # Errors
     /// When the server is gone or refuses, or nothing of the kind is under way.
-    pub fn wait(&self, request: Request) -> Result<(), Error> {
-        let is_meant = |ticket: &Ticket| ticket.number() == request.0;
-        let begun = self.lock_fence().filter(is_meant).ok_or(Error::NotUnderWay)?;
-        let ended = self.mailbox.wait(begun).map(drop);
-        self.lock_fence().take_if(|ticket| is_meant(ticket));
-        ended
+    pub fn wait(&self, request: Request) -> Result<Outcome, Error> {
+        if let Some(ticket) = self.allgather.begun(request) {
+            let ended = self.mailbox.wait(ticket);
+            self.allgather.end(request);
+            return values(&ended?).map(Outcome::Gathered);
+        }
+        let ticket = self.fence.begun(request).ok_or(Error::NotUnderWay)?;
+        let ended = self.mailbox.wait(ticket);
+        self.fence.end(request);
+        ended.map(|_| Outcome::Met)
     }
 
-    /// The fence that was begun and not waited for.
-    pub fn fence_under_way(&self) -> Option<Request> {
-        self.lock_fence().map(|ticket| Request(ticket.number()))
+    /// The allgather that was begun and not waited for.
+    pub fn allgather_under_way(&self) -> Option<Request> {
+        self.allgather.lock().map(|ticket| Request(ticket.number()))
     }
 
-    /// The turn to use the space of keys, which nobody has between the begin and the end of a fence.
-    fn no_fence(&self, request: &'static str) -> Result<MutexGuard<'_, Option<Ticket>>, Error> {
-        let fence = self.lock_fence();
-        if fence.is_some() { Err(Error::FenceUnderWay { request }) } else { Ok(fence) }
+    fn ask_allgather(&self, value: &[u8], length_max: usize) -> Result<Ticket, Error> {
+        let length_max = length_max.to_string();
+        let fields = [("value", value), ("max-length", length_max.as_bytes())];
+        self.mailbox.begin(ALLGATHER, &fields)
     }
 
-    fn lock_fence(&self) -> MutexGuard<'_, Option<Ticket>> {
-        self.fence.lock().unwrap_or_else(PoisonError::into_inner)
+    fn no_allgather(&self) -> Result<Turn<'_>, Error> {
+        self.allgather.turn().ok_or(Error::UnderWay { request: ALLGATHER })
     }
 }
+
+const ALLGATHER: &str = "allgather";
 
 const FENCE: &str = "kvs-fence";
 
@@ -341,4 +396,16 @@ fn found(answer: Bytes, request: &'static str) -> Result<Option<Vec<u8>>, Error>
         Some(b"FALSE") => Ok(None),
         Some(_) | None => Err(unexpected(request, &answer)),
     }
+}
+
+/// The values of all tasks from the messages that they came in.
+fn values(messages: &[Bytes]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut values: Vec<Vec<u8>> = Vec::new();
+    for message in messages {
+        let piece = AllgatherPiece::parse(message);
+        let piece = piece.filter(|piece| piece.first as usize == values.len());
+        let piece = piece.ok_or_else(|| unexpected(ALLGATHER, message))?;
+        values.extend(piece.values().map(<[u8]>::to_vec));
+    }
+    Ok(values)
 }

@@ -1,6 +1,6 @@
 //! A program that was started alone is a job of one.
 
-use client::{Endpoint, Error, Pmi1, Pmi2};
+use client::{Endpoint, Error, Outcome, Pmi1, Pmi2};
 
 #[test]
 fn all_of_pmi_2_works_alone() {
@@ -21,7 +21,11 @@ fn all_of_pmi_2_works_alone() {
     assert_eq!(mapping, b"(vector,(0,1,1))");
     assert!(matches!(pmi.publish(b"ocean", b"port"), Err(Error::Refused { .. })));
     let fence = pmi.begin_fence().unwrap();
-    pmi.wait(fence).unwrap();
+    assert_eq!(pmi.wait(fence).unwrap(), Outcome::Met);
+    assert_eq!(pmi.allgather(b"mine", 4).unwrap(), [b"mine"]);
+    let begun = pmi.begin_allgather(b"", 0).unwrap();
+    assert_eq!(pmi.wait(begun).unwrap(), Outcome::Gathered(vec![vec![]]));
+    assert!(matches!(pmi.allgather(b"mine", 3), Err(Error::Refused { .. })));
     pmi.finalize().unwrap();
 }
 

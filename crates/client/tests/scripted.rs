@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-use client::{Endpoint, Error, Pmi1, Pmi2, Request};
+use client::{Endpoint, Error, Outcome, Pmi1, Pmi2, Request};
 
 const INIT_2: &str = "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n";
 const FULL: &str = "cmd=fullinit-response;rc=0;pmi-version=2;pmi-subversion=0;rank=1;size=4;\
@@ -87,6 +87,44 @@ mod pmi2 {
                 assert!(matches!(pmi.wait(other), Err(Error::NotUnderWay)));
                 pmi.wait(fence).unwrap();
                 pmi.put(b"k", b"v").unwrap();
+            },
+        );
+    }
+
+    #[test]
+    fn an_allgather_comes_in_several_messages_between_other_answers() {
+        with_pmi2(
+            |server| {
+                let gather = server.read_frame();
+                assert!(gather.ends_with(";value=mine;max-length=9;"), "{gather}");
+                let answer = "rc=0;first=0;count=2;more=TRUE;values=1:a2:;;;;";
+                server.answer(&gather, "allgather", answer);
+                let id = server.read_frame();
+                server.answer(&id, "job-getid", "rc=0;jobid=1;");
+                server.answer(&gather, "allgather", "rc=0;first=2;count=1;more=FALSE;values=0:;");
+            },
+            |pmi| {
+                let begun = pmi.begin_allgather(b"mine", 9).unwrap();
+                assert_eq!(pmi.job_id().unwrap(), b"1");
+                let second = pmi.begin_allgather(b"mine", 9);
+                assert!(matches!(second, Err(Error::UnderWay { .. })), "{second:?}");
+                let values = [&b"a"[..], b";;", b""].map(<[u8]>::to_vec).to_vec();
+                assert_eq!(pmi.wait(begun).unwrap(), Outcome::Gathered(values));
+            },
+        );
+    }
+
+    #[test]
+    fn an_allgather_that_lacks_values_is_no_answer() {
+        with_pmi2(
+            |server| {
+                let gather = server.read_frame();
+                let answer = "rc=0;first=1;count=1;more=FALSE;values=1:a;";
+                server.answer(&gather, "allgather", answer);
+            },
+            |pmi| {
+                let error = pmi.allgather(b"mine", 9).unwrap_err();
+                assert!(matches!(error, Error::Unexpected { .. }), "{error}");
             },
         );
     }

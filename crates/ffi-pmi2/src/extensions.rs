@@ -1,14 +1,23 @@
-//! What Slurm's and MVAPICH's libraries have beyond PMI-2: a ring, and fences that are begun and waited for later.
+//! What Slurm's and MVAPICH's libraries have beyond PMI-2: a ring, allgathers, and collectives that are begun and waited
+//! for later.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use client::Request;
-use ffi::{Out, Room, Text, call};
+use client::{Outcome, Request};
+use ffi::{Cells, Out, Room, Text, call};
 
-use crate::connection::{ERR_INVALID_ARG, code, connection, required, write};
+use crate::connection::{ERR_INVALID_ARG, ERR_OTHER, code, connection, required, write};
 
 /// `PMIX_REQUEST_NULL`.
 const NO_REQUEST: u64 = 0;
+
+/// The bytes that C has for each value of an allgather, `PMI2_MAX_VALLEN`, of which the last is for the NUL.
+const CELL_BYTES: usize = 1024;
+
+/// Where the values of an allgather go that was begun, by the number of the request.
+static DESTINATIONS: Mutex<BTreeMap<u64, Cells>> = Mutex::new(BTreeMap::new());
 
 #[unsafe(no_mangle)]
 extern "C" fn PMIX_Ring(
@@ -43,13 +52,45 @@ extern "C" fn PMIX_KVS_Ifence(request: Out<u64>) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn PMIX_Allgather(value: Text, buffer: Cells) -> c_int {
+    call(|| {
+        let pmi = connection()?;
+        let value = required(&value)?;
+        if buffer.is_null() {
+            return Err(ERR_INVALID_ARG);
+        }
+        fill(buffer, &pmi.allgather(value, CELL_BYTES - 1).map_err(code)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PMIX_Iallgather(value: Text, buffer: Cells, request: Out<u64>) -> c_int {
+    call(|| {
+        let pmi = connection()?;
+        let value = required(&value)?;
+        if buffer.is_null() || request.is_null() {
+            return Err(ERR_INVALID_ARG);
+        }
+        let mut destinations = destinations();
+        let number = pmi.begin_allgather(value, CELL_BYTES - 1).map_err(code)?.number();
+        destinations.insert(number, buffer);
+        request.set(number);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn PMIX_Wait(request: Out<u64>) -> c_int {
     call(|| {
         let pmi = connection()?;
         let number = request.get().filter(|number| *number != NO_REQUEST);
-        let begun = Request::with_number(number.ok_or(ERR_INVALID_ARG)?);
+        let number = number.ok_or(ERR_INVALID_ARG)?;
         request.set(NO_REQUEST);
-        pmi.wait(begun).map_err(code)
+        let destination = destinations().remove(&number);
+        match pmi.wait(Request::with_number(number)).map_err(code)? {
+            Outcome::Met => Ok(()),
+            Outcome::Gathered(values) => fill(destination.ok_or(ERR_INVALID_ARG)?, &values),
+        }
     })
 }
 
@@ -65,6 +106,36 @@ extern "C" fn PMI2_KVS_Wait() -> c_int {
     call(|| {
         let pmi = connection()?;
         let begun = pmi.fence_under_way().ok_or(ERR_INVALID_ARG)?;
-        pmi.wait(begun).map_err(code)
+        pmi.wait(begun).map(drop).map_err(code)
     })
+}
+
+/// MVAPICH's name.
+#[unsafe(no_mangle)]
+extern "C" fn PMI2_Iallgather(value: Text) -> c_int {
+    call(|| {
+        let pmi = connection()?;
+        pmi.begin_allgather(required(&value)?, CELL_BYTES - 1).map(drop).map_err(code)
+    })
+}
+
+/// MVAPICH's name.
+#[unsafe(no_mangle)]
+extern "C" fn PMI2_Iallgather_wait(buffer: Cells) -> c_int {
+    call(|| {
+        let pmi = connection()?;
+        let begun = pmi.allgather_under_way().filter(|_| !buffer.is_null());
+        match pmi.wait(begun.ok_or(ERR_INVALID_ARG)?).map_err(code)? {
+            Outcome::Gathered(values) => fill(buffer, &values),
+            Outcome::Met => Ok(()),
+        }
+    })
+}
+
+fn fill(buffer: Cells, values: &[Vec<u8>]) -> Result<(), c_int> {
+    if buffer.write(CELL_BYTES, values) { Ok(()) } else { Err(ERR_OTHER) }
+}
+
+fn destinations() -> MutexGuard<'static, BTreeMap<u64, Cells>> {
+    DESTINATIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }

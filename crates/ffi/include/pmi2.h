@@ -100,10 +100,18 @@ int PMI2_Nameserv_unpublish(const char service_name[], const struct MPID_Info *i
 #define HAVE_PMIX_RING 1
 int PMIX_Ring(const char value[], int *rank, int *ranks, char left[], char right[], int maxvalue);
 
-/* A collective that was begun. */
+/* All tasks bring a value and get everybody's. `buffer` has PMI2_MAX_VALLEN bytes for each task of the job: the value of
+ * rank r, which ends with a NUL, is at r * PMI2_MAX_VALLEN. It is empty for a task that has ended. */
+#define HAVE_PMIX_ALLGATHER 1
+int PMIX_Allgather(const char value[], void *buffer);
+
+/* A collective that was begun: one fence and one allgather may be under way at once. */
 typedef unsigned long long PMIX_Request;
 #define PMIX_REQUEST_NULL 0ULL
 
+/* Begins an allgather. `buffer` is filled when PMIX_Wait returns, and must be left alone until then. */
+#define HAVE_PMIX_IALLGATHER 1
+int PMIX_Iallgather(const char value[], void *buffer, PMIX_Request *request);
 /* Begins a fence. Until PMIX_Wait has returned, the functions PMI2_KVS_... return PMI2_ERR_OTHER; all others may be
  * called. */
 #define HAVE_PMIX_KVS_IFENCE 1
@@ -112,11 +120,15 @@ int PMIX_KVS_Ifence(PMIX_Request *request);
 #define HAVE_PMIX_WAIT 1
 int PMIX_Wait(PMIX_Request *request);
 
-/* The same fence by the names of MVAPICH, where one is under way at most. */
+/* The same by the names of MVAPICH. */
 #define HAVE_PMI2_KVS_IFENCE 1
 int PMI2_KVS_Ifence(void);
 #define HAVE_PMI2_KVS_WAIT 1
 int PMI2_KVS_Wait(void);
+#define HAVE_PMI2_IALLGATHER 1
+int PMI2_Iallgather(const char value[]);
+#define HAVE_PMI2_IALLGATHER_WAIT 1
+int PMI2_Iallgather_wait(void *buffer);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 
 mod array;
 mod call;
+mod cells;
 mod memory;
 mod out;
 mod shared;
@@ -14,6 +15,7 @@ mod text;
 
 pub use array::Array;
 pub use call::{call, tell};
+pub use cells::Cells;
 pub use memory::{OwnedPairs, Pair, Strings};
 pub use out::Out;
 pub use shared::Shared;

@@ -116,6 +116,67 @@ static int fences_in_two_steps(int size, const char *job)
     return 1;
 }
 
+/* An allgather and a fence in two steps by the names of MVAPICH, whose layer over PMI calls them like this. */
+static void gather_for_mvapich(int size, char (*all)[PMI2_MAX_VALLEN])
+{
+    int (*begin)(const char *) = (int (*)(const char *))dlsym(RTLD_DEFAULT, "PMI2_Iallgather");
+    int (*end)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "PMI2_Iallgather_wait");
+    int (*fence)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "PMI2_KVS_Ifence");
+    int (*wait)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "PMI2_KVS_Wait");
+    char value[32];
+    int of;
+    check(begin && end && fence && wait, "no names of MVAPICH");
+    sprintf(value, "for MVAPICH %d", rank);
+    call(begin(value), "begin of an allgather");
+    call(fence(), "begin of a fence");
+    call(end(all), "end of an allgather");
+    call(wait(), "end of a fence");
+    check(end(all) != PMI2_SUCCESS && wait() != PMI2_SUCCESS, "what is over ends again");
+    for (of = 0; of < size; of++) {
+        sprintf(value, "for MVAPICH %d", of);
+        check(!strcmp(all[of], value), "a value is not what was brought");
+    }
+}
+
+/* Allgathers in one step and in two, with a fence begun meanwhile, and values of any length. */
+static void gather(int size)
+{
+    int (*gather)(const char *, void *) = (int (*)(const char *, void *))dlsym(RTLD_DEFAULT, "PMIX_Allgather");
+    int (*begin)(const char *, void *, unsigned long long *) =
+        (int (*)(const char *, void *, unsigned long long *))dlsym(RTLD_DEFAULT, "PMIX_Iallgather");
+    int (*fence)(unsigned long long *) = (int (*)(unsigned long long *))dlsym(RTLD_DEFAULT, "PMIX_KVS_Ifence");
+    int (*wait)(unsigned long long *) = (int (*)(unsigned long long *))dlsym(RTLD_DEFAULT, "PMIX_Wait");
+    char (*all)[PMI2_MAX_VALLEN] = calloc(size, sizeof *all);
+    char value[PMI2_MAX_VALLEN + 1], expected[PMI2_MAX_VALLEN];
+    unsigned long long gathering, fencing, second;
+    int of, round;
+    check(gather && begin && all, "no allgather");
+    for (round = 0; round < 2; round++) {
+        card_of(rank, value);
+        value[round ? rank % 2 : PMI2_MAX_VALLEN - 1] = 0; /* lengths differ in the second round */
+        memset(all, 'x', size * sizeof *all);
+        if (round == 0) {
+            call(gather(value, all), "allgather");
+        } else {
+            call(begin(value, all, &gathering), "begin of an allgather");
+            check(begin(value, all, &second) != PMI2_SUCCESS, "two allgathers at once");
+            call(fence(&fencing), "begin of a fence");
+            memset(value, 'y', sizeof value);
+            call(wait(&gathering), "end of an allgather");
+            call(wait(&fencing), "end of a fence behind it");
+        }
+        for (of = 0; of < size; of++) {
+            card_of(of, expected);
+            expected[round ? of % 2 : PMI2_MAX_VALLEN - 1] = 0;
+            check(!strcmp(all[of], expected), "a value is not what was brought");
+        }
+    }
+    gather_for_mvapich(size, all);
+    value[PMI2_MAX_VALLEN] = 0;
+    check(gather(value, all) != PMI2_SUCCESS, "a value too long for its place is not refused");
+    free(all);
+}
+
 int main(int argc, char **argv)
 {
     int spawned, size, app, got;
@@ -130,7 +191,10 @@ int main(int argc, char **argv)
     meet_neighbours(size, job);
     tell_node(getenv("MPI_LOCALRANKID"));
     exchange(size, job);
-    const char *whose = fences_in_two_steps(size, job) ? "Convoke's library" : "Slurm's library";
+    int is_ours = fences_in_two_steps(size, job);
+    if (is_ours)
+        gather(size);
+    const char *whose = is_ours ? "Convoke's library" : "Slurm's library";
     call(PMI2_Finalize(), "finalize");
     gethostname(host, sizeof host);
     printf("rank %d of %d on %s: well, with %s\n", rank, size, host, whose);
