@@ -5,36 +5,24 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::World;
+use crate::mpi::HOSTS;
 use crate::support::convoke::Convoke;
 use crate::support::ring::{pmi1, pmi2};
 use crate::support::stand::{client_libraries, compiled};
-
-/// The most hosts.
-const HOSTS: usize = 16;
 
 #[test]
 fn programs_compiled_for_slurms_libraries_run_with_ours_on_any_number_of_hosts() {
     let world = World::up(HOSTS);
     for program in [pmi1(), pmi2()] {
-        for (hosts, options) in [
-            (1, ""),
-            (1, "--pmi-port"),
-            (2, ""),
-            (2, "--pmi-port"),
-            (HOSTS, ""),
-            (HOSTS, "--map-by node"),
-        ] {
+        for (hosts, options) in [(1, ""), (2, "--pmi-port"), (HOSTS, "--map-by node")] {
             runs(&world, hosts, on(&world, hosts, "ours").words(options).arg(&program));
         }
-    }
-    for (program, offer) in [(pmi1(), "--pmi 1"), (pmi2(), "--pmi 2")] {
-        runs(&world, 2, on(&world, 2, "ours-alone").words(offer).arg(program));
     }
 }
 
@@ -58,11 +46,9 @@ fn programs_compiled_with_our_headers_run() {
 
 #[test]
 fn every_function_of_slurms_libraries_is_in_ours_and_what_is_more_is_in_our_headers() {
-    let system = said(Command::new("gcc").arg("-print-multiarch"));
-    let system = Path::new("/usr/lib").join(system.trim());
     for name in ["pmi", "pmi2"] {
+        let theirs = functions(&of_slurm(name));
         let soname = format!("lib{name}.so.0");
-        let theirs = functions(&system.join(&soname));
         let library = client_libraries().join("lib").join(&soname);
         let ours = functions(&library);
         let missing: Vec<&String> = theirs.difference(&ours).collect();
@@ -113,15 +99,21 @@ fn an_abort_through_our_library_ends_the_job_and_is_told() {
     assert!(aborted.stderr.contains(words), "{}", aborted.stderr);
 }
 
+/// Slurm's library of this name, as Debian has it.
+pub(crate) fn of_slurm(name: &str) -> PathBuf {
+    let system = said(Command::new("gcc").arg("-print-multiarch"));
+    Path::new("/usr/lib").join(system.trim()).join(format!("lib{name}.so.0"))
+}
+
 /// Two ranks on each of the first hosts, with our libraries.
-fn on(world: &World, hosts: usize, test: &str) -> Convoke {
+pub(crate) fn on(world: &World, hosts: usize, test: &str) -> Convoke {
     let lib = format!("LD_LIBRARY_PATH={}", client_libraries().join("lib").display());
     let hosts = format!("n[0-{}]:2", hosts - 1);
     world.convoke(test).args(["--hosts", &hosts, "--env", &lib])
 }
 
 #[track_caller]
-fn runs(world: &World, hosts: usize, run: Convoke) {
+pub(crate) fn runs(world: &World, hosts: usize, run: Convoke) {
     let ended = world.end(run).with_status(0);
     let well = ended.text().matches(": well, with Convoke's library\n").count();
     assert_eq!(well, 2 * hosts, "{}", ended.text());

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod libraries;
+mod matrix;
 mod mpi;
 
 #[expect(dead_code, reason = "each file of tests uses its own part")]

@@ -15,23 +15,15 @@ use crate::support::ring::{check_ring, pmi2, program, ring};
 use crate::support::stand::profile_directory;
 
 /// The most hosts.
-const HOSTS: usize = 16;
+pub(crate) const HOSTS: usize = 16;
 
 #[test]
-fn mpich_5_runs_on_any_number_of_hosts() {
+fn mpich_5_runs_over_libfabric_and_so_does_python_with_either() {
     let world = World::up(HOSTS);
     for hosts in [1, 2, HOSTS] {
-        runs(&world, hosts, on(&world, hosts, "mpich5").arg(ring(5)));
+        runs(&world, hosts, over_ofi(&world, hosts, "ofi", 5).arg(ring(5)));
     }
-}
-
-#[test]
-fn mpich_4_and_5_run_over_libfabric_on_any_number_of_hosts() {
-    let world = World::up(HOSTS);
     for version in [4, 5] {
-        for hosts in [1, 2, HOSTS] {
-            runs(&world, hosts, over_ofi(&world, hosts, "ofi", version).arg(ring(5)));
-        }
         let library = mpich(version).join("libmpi.so.12");
         let library = format!("MPI4PY_LIBMPI={}", library.display());
         let run = over_ofi(&world, 2, "ofi-python", version).args(["--env", &library]);
@@ -127,7 +119,7 @@ fn the_longest_keys_and_values_and_groups_of_ranks_meet_over_any_number_of_hosts
 #[test]
 fn programs_of_slurms_pmi_2_library_exchange_over_any_number_of_hosts() {
     let world = World::up(HOSTS);
-    for (hosts, options) in [(1, ""), (2, "--pmi 2"), (HOSTS, ""), (HOSTS, "--map-by node")] {
+    for (hosts, options) in [(1, ""), (2, "--pmi auto"), (HOSTS, "--map-by node")] {
         let ended = world.end(on(&world, hosts, "pmi2").words(options).arg(pmi2())).with_status(0);
         assert_eq!(
             ended.text().matches(": well, with Slurm's library\n").count(),
@@ -190,12 +182,8 @@ fn a_job_that_is_stopped_for_longer_than_heartbeats_take_goes_on_and_ends() {
 }
 
 #[test]
-fn intel_mpi_runs_on_any_number_of_hosts() {
-    let world = World::up(HOSTS);
-    for hosts in [1, 2, HOSTS] {
-        // What MPICH has compiled runs with any library of its ABI.
-        runs(&world, hosts, on_intel(&world, hosts, "intel").arg(ring(5)));
-    }
+fn a_benchmark_of_intel_mpi_runs() {
+    let world = World::up(2);
     let benchmark = on_intel(&world, 2, "intel-imb").arg(impi().join("bin/IMB-MPI1"));
     let ended = world.end(benchmark.words("-npmin 4 -iter 3 -msglog 3 allreduce"));
     assert!(ended.with_status(0).text().contains("# All processes entering MPI_Finalize"));
@@ -237,7 +225,7 @@ fn mpi4py_runs_over_intel_mpi_on_any_number_of_hosts() {
 
 /// Runs the ring with two ranks on each of the first hosts.
 #[track_caller]
-fn runs(world: &World, hosts: usize, run: Convoke) -> Ended {
+pub(crate) fn runs(world: &World, hosts: usize, run: Convoke) -> Ended {
     let ended = world.end(run).with_status(0);
     let names: Vec<String> = (0..hosts).map(|host| format!("n{host}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -245,12 +233,12 @@ fn runs(world: &World, hosts: usize, run: Convoke) -> Ended {
     ended
 }
 
-fn on(world: &World, hosts: usize, test: &str) -> Convoke {
+pub(crate) fn on(world: &World, hosts: usize, test: &str) -> Convoke {
     world.convoke(test).args(["--hosts", &format!("n[0-{}]:2", hosts - 1)])
 }
 
 /// With Intel's library, over TCP between hosts.
-fn on_intel(world: &World, hosts: usize, test: &str) -> Convoke {
+pub(crate) fn on_intel(world: &World, hosts: usize, test: &str) -> Convoke {
     let lib = format!("LD_LIBRARY_PATH={}", impi().join("lib").display());
     on(world, hosts, test).args(["--env", &lib, "--env", "FI_PROVIDER=tcp"])
 }
@@ -272,7 +260,7 @@ fn target() -> PathBuf {
 }
 
 /// With a release of MPICH from PyPI, over libfabric.
-fn over_ofi(world: &World, hosts: usize, test: &str, version: u32) -> Convoke {
+pub(crate) fn over_ofi(world: &World, hosts: usize, test: &str, version: u32) -> Convoke {
     let lib = format!("LD_LIBRARY_PATH={}", mpich(version).display());
     on(world, hosts, test).args(["--env", &lib, "--env", "MPIR_CVAR_CH4_NETMOD=ofi"])
 }
