@@ -177,6 +177,43 @@ static void gather(int size)
     free(all);
 }
 
+static void returns(int expected, int code, const char *what)
+{
+    if (code != expected) {
+        fprintf(stderr, "rank %d: %s returned %d, and not %d\n", rank, what, code, expected);
+        exit(1);
+    }
+}
+
+/* What would crash Slurm's library is a code of ours. */
+static void make_mistakes(void)
+{
+    char value[PMI2_MAX_VALLEN];
+    int length;
+    returns(PMI2_ERR_INVALID_ARG, PMI2_KVS_Put(NULL, "value"), "no key");
+    returns(PMI2_ERR_INVALID_ARG, PMI2_KVS_Put("key", NULL), "no value");
+    returns(PMI2_ERR_INVALID_ARG, PMI2_KVS_Get(NULL, -1, "key", NULL, 1, &length), "no room");
+    returns(PMI2_ERR_INVALID_ARG, PMI2_KVS_Get(NULL, -1, "key", value, 0, &length), "room for nothing");
+    returns(PMI2_ERR_INVALID_ARG, PMI2_Job_GetId(value, -1), "less than no room");
+    returns(PMI2_ERR_INVALID_ARG, PMI2_Job_GetRank(NULL), "no number");
+    returns(PMI2_ERR_INVALID_ARG, PMI2_Job_Spawn(0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL),
+            "no program");
+    returns(PMI2_ERR_OTHER, PMI2_KVS_Put("", "value"), "an empty key");
+    returns(PMI2_ERR_OTHER, PMI2_Job_Connect("nobody-is-this-job", NULL), "a job that is not there");
+}
+
+/* A program may begin again. */
+static void begin_again(void)
+{
+    int spawned, size, again, app;
+    returns(PMI2_ERR_INIT, PMI2_KVS_Fence(), "a fence behind the end");
+    check(!PMI2_Initialized(), "initialized behind the end");
+    call(PMI2_Init(&spawned, &size, &again, &app), "init again");
+    check(again == rank && PMI2_Initialized(), "it is somebody else when it begins again");
+    call(PMI2_KVS_Fence(), "fence again");
+    call(PMI2_Finalize(), "finalize again");
+}
+
 int main(int argc, char **argv)
 {
     int spawned, size, app, got;
@@ -192,11 +229,14 @@ int main(int argc, char **argv)
     tell_node(getenv("MPI_LOCALRANKID"));
     exchange(size, job);
     int is_ours = fences_in_two_steps(size, job);
-    if (is_ours)
+    if (is_ours) {
         gather(size);
-    const char *whose = is_ours ? "Convoke's library" : "Slurm's library";
+        make_mistakes();
+    }
     call(PMI2_Finalize(), "finalize");
+    if (is_ours)
+        begin_again();
     gethostname(host, sizeof host);
-    printf("rank %d of %d on %s: well, with %s\n", rank, size, host, whose);
+    printf("rank %d of %d on %s: well, with %s library\n", rank, size, host, is_ours ? "Convoke's" : "Slurm's");
     return 0;
 }
