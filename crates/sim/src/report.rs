@@ -24,6 +24,8 @@ pub struct Report {
     pub empty_at: Time,
     /// Messages sent, by kind.
     pub messages: BTreeMap<&'static str, u64>,
+    /// Bytes of these messages, as links carry them, by kind.
+    pub bytes: BTreeMap<&'static str, u64>,
     /// Starts of each agent.
     pub starts: BTreeMap<AgentId, u32>,
     /// Runs of the bootstrapper.

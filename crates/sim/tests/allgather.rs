@@ -118,3 +118,45 @@ fn a_task_killed_at_any_step_of_an_allgather_ends_the_job_and_nobody_hangs() {
         }
     }
 }
+
+/// Less what the session takes without it.
+fn takes(n: u32, step: Option<Step>) -> (Duration, Report) {
+    let run = |steps: Option<Step>| {
+        let session = Session::of(n).tree("kary:16").links_take(Duration::from_millis(1));
+        session.script(script(steps)).run()
+    };
+    let (with, without) = (run(step), run(None));
+    (with.ended_at.expect("it ends") - without.ended_at.expect("it ends"), with)
+}
+
+#[test]
+fn fences_and_allgathers_take_two_messages_an_edge_and_two_latencies_a_level() {
+    for (n, levels) in [(16, 1), (17, 2), (272, 2), (273, 3), (4_368, 3), (4_369, 4)] {
+        let (time, report) = takes(n, Some(Step::Fence));
+        assert_eq!(report.sent("Enter") + report.sent("Release"), u64::from(2 * n));
+        let least = Duration::from_millis(2 * levels);
+        assert!((least..least + Duration::from_millis(1)).contains(&time), "{n}: {time:?}");
+        if n < 1_000 {
+            let (gathered, report) = takes(n, Some(ALIKE));
+            assert_eq!(sent(&report), [u64::from(n); 2]);
+            assert!(gathered < least + Duration::from_millis(1), "{n}: {gathered:?}");
+        }
+    }
+}
+
+/// All values go down every edge, and each goes up those between its task and the head; beside them are the lengths of one
+/// run.
+#[test]
+fn what_an_allgather_carries_is_the_values_and_a_run() {
+    const MESSAGE: u64 = 32;
+    for n in 1..=200 {
+        let session = Session::of(n).tree("flat").script(script([ALIKE]));
+        let report = session.run();
+        let run_bytes = |first: u32, count: u32| {
+            1 + [first, count].map(|number| u64::from(number > 127)).iter().sum::<u64>() + 2
+        };
+        let up: u64 = (0..n).map(|rank| MESSAGE + 50 + run_bytes(rank, 1)).sum();
+        let down = u64::from(n) * (MESSAGE + u64::from(n) * 50 + run_bytes(0, n));
+        assert_eq!([report.bytes["AllgatherEnter"], report.bytes["AllgatherRelease"]], [up, down]);
+    }
+}

@@ -73,6 +73,7 @@ impl World<'_> {
             report.uncredited_max = report.uncredited_max.max(uncredited);
         }
         let bytes = message_bytes(message);
+        *self.checker.report.bytes.entry(kind).or_default() += bytes;
         let begin = self.work(id, self.now, self.machines.cpu().message_us);
         let link = &mut self.links[index(link_id)];
         let bandwidth = self.session.calibration.link.bandwidth_bytes_per_s;

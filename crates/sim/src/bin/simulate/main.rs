@@ -2,6 +2,7 @@
 //! one whose log there is.
 
 mod batch;
+mod exchange;
 mod memory;
 mod options;
 mod replay;
@@ -27,6 +28,9 @@ fn main() -> ExitCode {
     let done = match words[..] {
         ["--help" | "-h"] => say(&format!("{USAGE}\n")).map(|()| ExitCode::SUCCESS),
         ["replay", log, "--until", step] => replay::replay(Path::new(log), step),
+        ["exchange", ..] => {
+            Options::parse(&args[1..]).and_then(|options| exchange::compare(&options))
+        }
         ["replay", ..] => Err("replay needs a log and `--until STEP`".into()),
         _ => Options::parse(&args).and_then(|options| simulate(&options)),
     };

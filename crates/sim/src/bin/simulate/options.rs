@@ -14,11 +14,13 @@ pub(crate) const USAGE: &str = "\
 usage: simulate [--agents N] [--tree T] [--tasks N] [--latency-ms L] [--gap-ms G] [--link-ms L]
                 [--calibration FILE] [--seed S] [--log FILE]
        simulate --seeds K [--seed S] [--minutes M] [--state FILE] [--logs DIR]
+       simulate exchange [--agents N] [--tasks N] [--tree T] [--link-ms L] [--calibration FILE]
        simulate replay LOG --until STEP
   One job on N agents; with --seed alone the random session of that seed. With --seeds: random
   sessions with random faults, seeds S up to S+K, for at most M minutes; FILE keeps the next seed,
   and a failed session's log goes to DIR. A replay runs the session of a log again, checks that it
-  is the same, and shows what there is after so many steps. A log holds its calibration.";
+  is the same, and shows what there is after so many steps. A log holds its calibration. An
+  exchange tells what fences, gets and allgathers of such a job take.";
 
 /// The most agents whose tasks exchange cards.
 const CARDS_MAX: u32 = 10_000;
@@ -160,28 +162,41 @@ impl Options {
     /// Bytes that the session takes at most.
     fn bytes_needed(&self) -> u64 {
         let agents = u64::from(self.agents());
-        let tasks = agents.saturating_mul(self.tasks.unwrap_or(1).into());
+        let tasks = agents.saturating_mul(self.tasks().into());
         let cards = if self.has_cards() { agents.saturating_mul(tasks) } else { 0 };
         sim::bytes_needed(agents, tasks).saturating_add(cards.saturating_mul(BYTES_PER_CARD))
     }
 
-    fn agents(&self) -> u32 {
+    pub(crate) fn agents(&self) -> u32 {
         self.agents.unwrap_or(16)
     }
 
+    /// On each agent.
+    pub(crate) fn tasks(&self) -> u32 {
+        self.tasks.unwrap_or(1)
+    }
+
     /// Every agent holds every card, so a large session exchanges none.
-    fn has_cards(&self) -> bool {
+    pub(crate) fn has_cards(&self) -> bool {
         self.agents() <= CARDS_MAX
     }
 
     fn described(&self) -> Result<Session, String> {
-        let agents = self.agents();
+        if self.has_cards() {
+            return self.session_of(Script::mpi());
+        }
+        let writers = (0..self.agents()).step_by(WRITER_STEP).map(Rank);
+        let session = self.session_of(Script::new())?;
+        Ok(writers.fold(session, |session, rank| session.task(rank, Script::new().output(640))))
+    }
+
+    /// The session in which all tasks do this.
+    pub(crate) fn session_of(&self, script: Script) -> Result<Session, String> {
         memory::check(self.bytes_needed(), memory::free_bytes())?;
-        let script = if self.has_cards() { Script::mpi() } else { Script::new() };
-        let session = Session::of(agents)
+        let session = Session::of(self.agents())
             .seed(self.seed.unwrap_or(0))
             .tree(self.tree.as_deref().unwrap_or("adaptive"))
-            .tasks(self.tasks.unwrap_or(1))
+            .tasks(self.tasks())
             .script(script);
         let calibration = match &self.calibration {
             Some(CalibrationText { path, text }) => {
@@ -189,12 +204,7 @@ impl Options {
             }
             None => usual(),
         };
-        let mut session = session.calibration(calibration);
-        if !self.has_cards() {
-            for rank in (0..agents).step_by(WRITER_STEP) {
-                session = session.task(Rank(rank), Script::new().output(640));
-            }
-        }
+        let session = session.calibration(calibration);
         Ok(session.calibrate(|machines| self.change(machines)))
     }
 

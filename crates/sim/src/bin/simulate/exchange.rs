@@ -1,0 +1,67 @@
+//! What the ways in which all tasks of a job tell each other a value take: a fence and as many gets, or an allgather.
+//!
+//! Each is run in a session of its own, less what the same session takes without any. Since gets never leave a node, the
+//! tasks of one node alone make them.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use model::{Rank, Time};
+use sim::{Report, Script, Session, Step};
+
+use crate::options::Options;
+use crate::{caught, say};
+
+/// A task's value is as long as its card.
+const VALUE_BYTES: u32 = 51;
+
+pub(crate) fn compare(options: &Options) -> Result<ExitCode, String> {
+    if options.log.is_some() || options.seeds.is_some() {
+        return Err("exchange runs sessions of its own: leave --log and --seeds out".into());
+    }
+    let begin = || Script::new().then(Step::PmiInit);
+    let run = |script: Script| ran(&options.session_of(script.then(Step::PmiFinalize))?);
+    let without = run(begin())?;
+    let fence = run(begin().then(Step::Fence))?;
+    say(&told("empty fence", &without, &fence, ["Enter", "Release"]))?;
+    if options.has_cards() {
+        let met = || begin().then(Step::PutCard).then(Step::Fence);
+        let fence = run(met())?;
+        say(&told("fence", &without, &fence, ["Enter", "Release"]))?;
+        let got = with_gets(options, met())?;
+        say(&told("fence and gets", &without, &got, ["Enter", "Release"]))?;
+        let allgather = Step::Allgather { least: VALUE_BYTES, most: VALUE_BYTES };
+        let gathered = run(begin().then(allgather))?;
+        let kinds = ["AllgatherEnter", "AllgatherRelease"];
+        say(&told("allgather", &without, &gathered, kinds))?;
+        let times = took(&without, &got).as_secs_f64() / took(&without, &gathered).as_secs_f64();
+        say(&format!("an allgather is {times:.2} times as fast as a fence and gets\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A fence, after which each task of the first node gets the card of every task.
+fn with_gets(options: &Options, met: Script) -> Result<Report, String> {
+    let (tasks, all) = (options.tasks(), options.agents() * options.tasks());
+    let gets = (0..all).map(Step::CheckCard).fold(met.clone(), Script::then);
+    let session = options.session_of(met.then(Step::PmiFinalize))?;
+    let gets = gets.then(Step::PmiFinalize);
+    let first = (0..tasks).map(Rank);
+    ran(&first.fold(session, |session, rank| session.task(rank, gets.clone())))
+}
+
+fn ran(session: &Session) -> Result<Report, String> {
+    caught(|| session.try_run()).map_err(|failure| failure.to_string())
+}
+
+fn told(name: &str, without: &Report, with: &Report, kinds: [&str; 2]) -> String {
+    let messages: u64 = kinds.iter().map(|kind| with.sent(kind)).sum();
+    let bytes: u64 = kinds.iter().filter_map(|kind| with.bytes.get(kind)).sum();
+    let ms = took(without, with).as_secs_f64() * 1e3;
+    format!("{name}: {ms:.2} ms, {messages} messages, {bytes} bytes on all links\n")
+}
+
+fn took(without: &Report, with: &Report) -> Duration {
+    let at = |report: &Report| report.ended_at.unwrap_or(Time::ZERO);
+    at(with) - at(without)
+}
