@@ -20,6 +20,7 @@ use crate::head::stops;
 use crate::{Effect, Spawn};
 
 mod allgather;
+mod apart;
 mod callers;
 mod exchange;
 mod groups;
@@ -55,6 +56,8 @@ pub(crate) struct Job {
     /// Once somebody here or below is in one: few jobs have any.
     ring: Option<Box<Ring>>,
     allgather: Option<Box<Allgather>>,
+    /// Once somebody is in a ring or an allgather.
+    look: Option<Box<apart::Look>>,
     exchange: Exchange,
     groups: Groups,
     stopping: Option<Stopping>,
@@ -148,6 +151,7 @@ impl Job {
             fence: Fence::new(!ranks.is_empty(), children.iter().copied()),
             ring: None,
             allgather: None,
+            look: None,
             exchange: Exchange::None,
             groups: Groups::default(),
             stopping: None,
@@ -268,7 +272,8 @@ impl Job {
         let flush_at = self.flush_at.filter(|_| is_read);
         let allgather = self.allgather.as_ref().and_then(|own| own.exchange.due_at());
         let due = [self.exchange.due_at(), allgather, self.groups.due_at(), self.call_due_at()];
-        [flush_at, self.check_at, kill_at].into_iter().chain(due).flatten().min()
+        let look_at = self.look.as_ref().map(|look| look.at);
+        [flush_at, self.check_at, kill_at, look_at].into_iter().chain(due).flatten().min()
     }
 
     pub(crate) fn id(&self) -> JobId {
@@ -577,6 +582,7 @@ impl Engine {
         self.check_groups(id);
         self.check_callers(id);
         self.check_deserters(id);
+        self.check_apart(id);
         let is_read = self.output.is_read;
         let flush_at = self.jobs.get(id).filter(|_| is_read).and_then(|job| job.flush_at);
         if flush_at.is_some_and(|at| at <= now) {

@@ -30,6 +30,6 @@ pub use message_buffer::{Message, MessageBuffer};
 pub use pairs::{Pair, PairError, Pairs};
 pub use pmi1::{Call, GroupFault};
 pub use pmi2::AllgatherPiece;
-pub use server::{ClientState, Effect, Server};
+pub use server::{ClientState, Effect, Server, Waits};
 pub use task_env::{TaskEnv, Transport, is_of_outer_job};
 pub use values::{Values, ValuesError};

@@ -27,6 +27,7 @@ use bytes::{Bytes, BytesMut};
 use model::{NameRequest, Rank, RankGroup, RingStretch};
 
 use allgather::InAllgather;
+pub use barrier::Waits;
 use barrier::{Stage, present};
 use names::Pending;
 use ring::InRing;

@@ -81,13 +81,23 @@ impl Fence {
         Ok(())
     }
 
+    /// The number of the fence that may be entered, or is.
+    pub fn number(&self) -> u32 {
+        self.gather.number()
+    }
+
+    /// The children below which all have entered.
+    pub fn entered_children(&self) -> impl Iterator<Item = AgentId> {
+        self.gather.brought().filter_map(|(child, _)| child)
+    }
+
     /// Whether the local tasks may still enter, or have entered.
     pub(crate) fn counts_local(&self) -> bool {
         self.gather.counts_local()
     }
 
     /// The children below which tasks may still enter, or have entered.
-    pub(crate) fn children(&self) -> impl Iterator<Item = AgentId> {
+    pub fn children(&self) -> impl Iterator<Item = AgentId> {
         self.gather.children()
     }
 

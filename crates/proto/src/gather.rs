@@ -95,6 +95,11 @@ impl<P> Gather<P> {
         }
     }
 
+    /// The number of this round.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
     /// Whether the local tasks have not ended.
     pub(crate) fn counts_local(&self) -> bool {
         matches!(self.local, Some(Part::Awaited | Part::Entered(_)))

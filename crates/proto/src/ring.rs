@@ -86,6 +86,16 @@ impl Ring {
         Ok(())
     }
 
+    /// The number of the ring that may be entered, or is.
+    pub fn number(&self) -> u32 {
+        self.gather.number()
+    }
+
+    /// The children below which all have entered.
+    pub fn entered_children(&self) -> impl Iterator<Item = AgentId> {
+        self.gather.brought().filter_map(|(child, _)| child)
+    }
+
     /// Handles that no local task can enter any more.
     pub fn on_local_end(&mut self) {
         self.gather.end_local();

@@ -160,3 +160,39 @@ fn what_an_allgather_carries_is_the_values_and_a_run() {
         assert_eq!([report.bytes["AllgatherEnter"], report.bytes["AllgatherRelease"]], [up, down]);
     }
 }
+
+#[test]
+fn tasks_that_wait_for_each_other_in_different_collectives_end_the_job_and_are_named() {
+    let kinds = [(Step::Fence, "fence"), (Step::Ring, "ring"), (MIXED, "allgather")];
+    for tree in TREES {
+        for (one, one_name) in &kinds {
+            for (other, other_name) in kinds.iter().filter(|(_, name)| name != one_name) {
+                for tasks in [1, 2, 3] {
+                    let session = Session::of(6 / tasks).tree(tree).tasks(tasks);
+                    let session = session.script(script([one.clone()]));
+                    let session = session.task(Rank(4), script([other.clone()]));
+                    let words = format!("{:?}", session.run().outcome.faults);
+                    assert!(
+                        words.contains(&format!(" wait in a {one_name}"))
+                            && words.contains(&format!("ranks 4 wait in a {other_name}")),
+                        "{tree} {tasks}: {words}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// It is in the allgather alone for more than a minute, while the others are in the fence.
+#[test]
+fn a_task_that_computes_between_what_it_begins_in_another_order_is_not_taken_for_apart() {
+    let begins = Step::Pmi("24    cmd=allgather;value=3:3;".into(), None);
+    let ends = Step::Pmi(String::new(), Some("cmd=allgather-response;rc=0;".into()));
+    let own = Script::new().then(Step::PmiInit).then(begins).wait(Duration::from_secs(90));
+    let own = own.then(Step::Fence).then(ends).then(Step::PmiFinalize);
+    for tree in TREES {
+        let session = Session::of(5).tree(tree).tasks(2).script(script([Step::Fence, MIXED]));
+        let report = session.task(Rank(3), own.clone()).run();
+        assert_eq!(report.code, Some(0), "{tree}: {:?}", report.outcome.faults);
+    }
+}

@@ -66,7 +66,10 @@ impl Engine {
         let merged = entered
             .and_then(|()| allgather.values.merge(values).map_err(|error| error.to_string()));
         match merged {
-            Ok(()) => self.drain_allgather(id),
+            Ok(()) => {
+                self.expect_apart(id);
+                self.drain_allgather(id);
+            }
             Err(words) => self.job_child_misbehaved(agent, &words),
         }
     }

@@ -20,7 +20,10 @@ impl Engine {
     ) {
         let Some(job) = self.jobs.get_mut(id) else { return };
         match job.ring().on_child_enter(agent, ring, stretch) {
-            Ok(()) => self.drain_ring(id),
+            Ok(()) => {
+                self.expect_apart(id);
+                self.drain_ring(id);
+            }
             Err(error) => self.job_child_misbehaved(agent, &error.to_string()),
         }
     }

@@ -105,6 +105,40 @@ impl Server {
     }
 }
 
+/// Which tasks here wait in which collective of all; they may be in several.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Waits {
+    /// In a fence.
+    pub fence: IdSet,
+    /// In a ring.
+    pub ring: IdSet,
+    /// In an allgather.
+    pub allgather: IdSet,
+    /// Those that can be in one.
+    pub everybody: IdSet,
+}
+
+impl Server {
+    /// Who waits in what.
+    pub fn waits(&self) -> Waits {
+        let those = |is_in: fn(&Client) -> bool| {
+            let present = self.clients.iter().filter(|client| !client.left);
+            present.filter(|client| is_in(client)).map(|client| client.rank.0).collect()
+        };
+        Waits {
+            fence: those(|client| client.entered.is_some()),
+            ring: those(|client| client.ring.is_some()),
+            allgather: those(|client| client.allgather.is_some()),
+            everybody: those(|_| true),
+        }
+    }
+
+    /// Whether somebody waits in a ring or an allgather.
+    pub fn waits_apart(&self) -> bool {
+        self.clients.iter().any(|client| client.ring.is_some() || client.allgather.is_some())
+    }
+}
+
 /// Those for which the barriers of groups wait.
 pub(super) fn present(clients: &[Client]) -> IdSet {
     let present = clients.iter().filter(|client| !client.left || client.is_missed);
