@@ -366,7 +366,8 @@ impl<'a> Driver<'a> {
             return;
         }
         let helpers: BTreeSet<Pid> = self.helpers.pids().collect();
-        self.sweeps.go_on(now, &mut self.reactor, &helpers);
+        let others = self.tasks.pids_but_of(&self.sweeps.jobs());
+        self.sweeps.go_on(now, &mut self.reactor, &helpers, &others);
     }
 
     fn tell(&mut self, now: Time, event: &Event) {
@@ -397,7 +398,8 @@ impl<'a> Driver<'a> {
             }
             Effect::Sweep(job) => {
                 self.callers.close(job);
-                self.sweeps.begin(now, job);
+                let mark = self.tasks.forget_job(job);
+                self.sweeps.begin(now, job, mark);
                 self.reap();
                 self.sweep(now);
             }
@@ -437,9 +439,9 @@ impl<'a> Driver<'a> {
 
     fn perform_for_user(&mut self, now: Time, effect: Effect) {
         let Side::Head(head) = &mut self.side else { return };
-        if let Effect::WriteOutput { rank, stream, data } = effect {
+        if let Effect::WriteOutput { job, rank, stream, data } = effect {
             let credit = u32::try_from(data.len()).unwrap_or(u32::MAX);
-            let text = head.front_end.on_output(rank, stream, data);
+            let text = head.front_end.on_output(job, rank, stream, data);
             head.output.push(stream, text, credit);
         } else if let Effect::ReadInput(bytes) = effect {
             head.input.grant(now, &mut self.reactor, bytes);
@@ -468,10 +470,11 @@ impl<'a> Driver<'a> {
     ) -> Result<Option<PmiPort>, JobFault> {
         let agent = self.own;
         self.tasks.prepare(job, apps)?;
-        self.files = OutputFiles::on_node(agent, job, host).map_err(|error| {
+        let files = OutputFiles::on_node(agent, job, host).map_err(|error| {
             let (errno, words) = error.into_parts();
             JobFault::Output { agent, errno, words }
         })?;
+        self.files = files.or(self.files.take()); // those of a job that was there before stay
         let open = || self.callers.open(&self.reactor, job.job);
         job.pmi_port.then(open).transpose().map_err(|error| {
             let errno = error.source.raw_os_error().unwrap_or_default();

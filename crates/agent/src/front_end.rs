@@ -1,7 +1,7 @@
 //! What the head's driver asks of whoever talks to the user.
 
 use bytes::Bytes;
-use model::{Rank, Time};
+use model::{JobId, Rank, Time};
 use proto::Event;
 use wire::Stream;
 
@@ -12,7 +12,7 @@ pub trait FrontEnd {
     fn on_event(&mut self, now: Time, event: &Event) -> Bytes;
 
     /// A piece of output has come. Returns what to write in its place.
-    fn on_output(&mut self, rank: Rank, stream: Stream, data: Bytes) -> Bytes;
+    fn on_output(&mut self, job: JobId, rank: Rank, stream: Stream, data: Bytes) -> Bytes;
 
     /// The time that [`FrontEnd::poll_timeout`] asked for has come. Returns what to put on
     /// standard error.

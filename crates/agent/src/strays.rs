@@ -4,6 +4,9 @@
 //! helpers are, with all below them. Who has no children has no strays, which costs one system call;
 //! the kernel's list of our children costs one read of a small file; only when it shows a stray, or
 //! when the kernel keeps no such list, is all of `/proc` read.
+//!
+//! While tasks of another job run here, only a stray's environment tells whose it is, as its program was given it. One
+//! that has another is killed when no job has tasks here any more.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,16 +26,22 @@ const BOUND: Duration = Duration::from_secs(10);
 /// The sweeps that go on.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps {
-    jobs: Vec<JobId>,
+    /// With the variable that their processes carry.
+    jobs: Vec<(JobId, Option<String>)>,
     next_round: Time,
     give_up: Time,
 }
 
 impl Sweeps {
     /// Begins to sweep. Call [`Sweeps::go_on`] afterwards.
-    pub(crate) fn begin(&mut self, now: Time, job: JobId) {
-        self.jobs.push(job);
+    pub(crate) fn begin(&mut self, now: Time, job: JobId, mark: Option<String>) {
+        self.jobs.push((job, mark));
         self.give_up = now + BOUND;
+    }
+
+    /// The jobs that are being swept.
+    pub(crate) fn jobs(&self) -> BTreeSet<JobId> {
+        self.jobs.iter().map(|(job, _)| *job).collect()
     }
 
     /// When to call [`Sweeps::go_on`] at the latest.
@@ -40,17 +49,32 @@ impl Sweeps {
         (!self.jobs.is_empty()).then_some(self.next_round)
     }
 
-    /// Kills what is there, and says so when nothing is. Reap before.
-    pub(crate) fn go_on(&mut self, now: Time, reactor: &mut Reactor, helpers: &BTreeSet<Pid>) {
-        let strays = strays(helpers);
+    /// Kills what is there, and says so when nothing is. Reap before. `others` are running tasks of other jobs.
+    pub(crate) fn go_on(
+        &mut self,
+        now: Time,
+        reactor: &mut Reactor,
+        helpers: &BTreeSet<Pid>,
+        others: &BTreeSet<Pid>,
+    ) {
+        let mut strays = strays(&helpers.union(others).copied().collect());
+        if !others.is_empty() {
+            strays.retain(|&pid| self.is_of_swept(pid));
+        }
         if !strays.is_empty() && now < self.give_up {
             kill(&strays);
             self.next_round = now + ROUND;
             return;
         }
-        for job in self.jobs.drain(..) {
+        for (job, _) in self.jobs.drain(..) {
             reactor.report(Input::Swept(job));
         }
+    }
+
+    fn is_of_swept(&self, pid: Pid) -> bool {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut marks = self.jobs.iter().filter_map(|(_, mark)| mark.as_ref());
+        marks.any(|mark| environment.split(|byte| *byte == 0).any(|it| it == mark.as_bytes()))
     }
 }
 
@@ -63,6 +87,7 @@ fn kill(strays: &[Pid]) {
     }
 }
 
+/// All below us but these and what is below them.
 fn strays(helpers: &BTreeSet<Pid>) -> Vec<Pid> {
     let no_stray = !process::has_children()
         || own_children().is_some_and(|pids| pids.iter().all(|pid| helpers.contains(pid)));

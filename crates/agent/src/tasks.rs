@@ -35,6 +35,8 @@ pub(crate) struct Tasks {
     descriptors: DescriptorLimit,
     /// By job and number of the app.
     commands: BTreeMap<(JobId, u32), Result<Rc<Command>, JobFault>>,
+    /// The names of jobs that have had tasks here, which their processes carry.
+    names: BTreeMap<JobId, String>,
     /// Those that are being created, the oldest first.
     new: VecDeque<NewTask>,
     tasks: BTreeMap<(JobId, Rank), Task>,
@@ -56,6 +58,7 @@ impl Tasks {
             agent,
             descriptors,
             commands: BTreeMap::new(),
+            names: BTreeMap::new(),
             new: VecDeque::new(),
             tasks: BTreeMap::new(),
             by_pid: BTreeMap::new(),
@@ -142,6 +145,19 @@ impl Tasks {
         }
     }
 
+    /// Forgets what the tasks of a job are created from: there will be no more. Returns the variable that its
+    /// processes carry, if it had any.
+    pub(crate) fn forget_job(&mut self, job: JobId) -> Option<String> {
+        self.commands.retain(|(theirs, _), _| *theirs != job);
+        self.names.remove(&job).map(|name| format!("{}={name}", engine::JOB_VARIABLE))
+    }
+
+    /// The processes of tasks that run, but for those of some jobs.
+    pub(crate) fn pids_but_of(&self, jobs: &BTreeSet<JobId>) -> BTreeSet<Pid> {
+        let others = self.by_pid.iter().filter(|(_, (job, _))| !jobs.contains(job));
+        others.map(|(&pid, _)| pid).collect()
+    }
+
     /// Sends a signal to all tasks of a job.
     pub(crate) fn signal(&self, job: JobId, signal: Signal) {
         for ((_, _), task) in self.of_job(job) {
@@ -225,6 +241,7 @@ impl Tasks {
     }
 
     fn create(&mut self, spawn: &Spawn) -> Result<NewTask, (i32, String)> {
+        self.names.entry(spawn.job.job).or_insert_with(|| spawn.job.kvsname.clone());
         let null = self.null().map_err(|error| {
             (error.raw_os_error().unwrap_or_default(), "open /dev/null".to_owned())
         })?;

@@ -1,7 +1,7 @@
 //! What a link carries: one task writes a flood, and the head counts what comes.
 
 use bytes::Bytes;
-use model::{Rank, Time};
+use model::{JobId, Rank, Time};
 use os::Clock;
 use proto::Event;
 use wire::Stream;
@@ -36,7 +36,7 @@ impl agent::FrontEnd for Counter {
         Bytes::new()
     }
 
-    fn on_output(&mut self, _: Rank, stream: Stream, data: Bytes) -> Bytes {
+    fn on_output(&mut self, _: JobId, _: Rank, stream: Stream, data: Bytes) -> Bytes {
         if stream == Stream::Stdout {
             self.last = self.clock.now();
             if self.first.replace(self.first.unwrap_or(self.last)).is_some() {

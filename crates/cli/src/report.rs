@@ -4,12 +4,13 @@
 //! dies may take a thousand agents with it, and that is one fault. A task that
 //! failed is a result and gets a line without `error:`, since nothing of ours went wrong.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io;
 use std::time::Duration;
 
 use agent::StartPlan;
-use engine::{HeadConfig, Outcome};
+use engine::{HeadConfig, Outcome, SpawnedFault};
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, TaskMap, fold_names};
 use observe::{agent_name, seconds};
 use wire::{AgentLoss, JobFault, LossCause};
@@ -251,6 +252,22 @@ impl Report<'_> {
             let tasks = if ranks.len() == 1 { "task" } else { "tasks" };
             let text = if ranks.len() == 1 { text } else { text.replacen("was ", "were ", 1) };
             self.line(format!("{tasks} {ranks} on {nodes} {text}"));
+        }
+        self.spawned_task_faults(outcome);
+    }
+
+    /// What tasks of jobs did that others have spawned: the first of each job.
+    fn spawned_task_faults(&mut self, outcome: &Outcome) {
+        let told =
+            outcome.spawned_faults.iter().filter(|it| !is_as_told(&it.fault, outcome.signal));
+        let mut jobs = BTreeSet::new();
+        for SpawnedFault { job, node, fault } in told {
+            if let Some((rank, text)) = task_fault(fault).filter(|_| jobs.insert(*job)) {
+                let node = node.map_or_else(String::new, |node| {
+                    format!(" on {}", agent_name(self.names, node.agent()))
+                });
+                self.line(format!("task {rank} of job {}{node} {text}", job.0));
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use agent::FrontEnd;
 use bytes::Bytes;
-use model::{AgentId, Rank, Time};
+use model::{AgentId, JobId, Rank, Time};
 use observe::{Progress, Timeline, agent_name};
 use proto::Event;
 use wire::Stream;
@@ -69,10 +69,13 @@ impl Screen {
             }
             Event::AgentsJoined(ids) => format!("agents {ids} joined"),
             Event::AllJoined(members) => format!("the job runs on agents {members}"),
-            Event::Launched(_) => "tasks are launched".to_owned(),
+            Event::Launched(JobId::FIRST) => "tasks are launched".to_owned(),
+            Event::Launched(job) => format!("tasks of job {} are launched", job.0),
             Event::FenceReleased { fence, .. } => format!("fence {fence} released"),
-            Event::Stopping(_) => "the job is being ended".to_owned(),
-            Event::JobDone(_) => "all tasks have ended".to_owned(),
+            Event::Stopping(JobId::FIRST) => "the job is being ended".to_owned(),
+            Event::Stopping(job) => format!("job {} is being ended", job.0),
+            Event::JobDone(JobId::FIRST) => "all tasks have ended".to_owned(),
+            Event::JobDone(job) => format!("all tasks of job {} have ended", job.0),
             Event::Over => "all agents have left".to_owned(),
             Event::PeerMisbehaved { agent, words } => {
                 format!("{} misbehaved: {words}", name(agent))
@@ -106,9 +109,9 @@ impl FrontEnd for Screen {
         text.into()
     }
 
-    fn on_output(&mut self, rank: Rank, stream: Stream, data: Bytes) -> Bytes {
+    fn on_output(&mut self, job: JobId, rank: Rank, stream: Stream, data: Bytes) -> Bytes {
         match &mut self.labels {
-            Some(labels) => labels.apply(rank, stream, &data),
+            Some(labels) => labels.apply((job, rank), stream, &data),
             None => data,
         }
     }

@@ -214,6 +214,7 @@ fn job(args: &RunArgs, layout: &Layout, is_movable: bool) -> Result<JobSpec, Set
         universe_size: layout.universe_size,
         pmi: args.pmi,
         pmi_port: args.pmi_port,
+        origin: None,
         io: IoSpec { stdin: args.stdin, output, records: args.json.is_some() },
         stop_on_failure: args.on_failure == OnFailure::Stop,
         grace_ms: u32::try_from(args.grace.as_millis()).unwrap_or(u32::MAX),

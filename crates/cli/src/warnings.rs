@@ -29,6 +29,10 @@ impl Warnings {
     /// The lines for it, unless it was told of another node, or there were too many.
     pub(crate) fn line(&mut self, names: &[String], warning: &JobWarning) -> Option<String> {
         let (agent, text) = match warning {
+            JobWarning::SpawnRefused { rank, words } => {
+                let text = format!("a spawn that task {rank} asked for was refused: {words}");
+                return self.tell(text);
+            }
             JobWarning::RefusedCall { agent, words } => {
                 (*agent, format!("somebody has called `PMI_PORT` and was turned away: {words}"))
             }
@@ -42,10 +46,15 @@ impl Warnings {
                 (*agent, text)
             }
         };
-        if self.told.len() >= WARNINGS_MAX || !self.known.insert(text.clone()) {
+        let is_known = !self.known.insert(text.clone());
+        let told = format!("{}: {text}", agent_name(names, agent));
+        if is_known { None } else { self.tell(told) }
+    }
+
+    fn tell(&mut self, told: String) -> Option<String> {
+        if self.told.len() >= WARNINGS_MAX {
             return None;
         }
-        let told = format!("{}: {text}", agent_name(names, agent));
         let line = format!("warning: {told}\n");
         self.told.push(told);
         Some(line)

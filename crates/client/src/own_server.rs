@@ -1,7 +1,7 @@
 //! The server within a program that was started alone: the one that agents have, for a job of one.
 
 use bytes::{Buf, BytesMut};
-use model::{NameReply, Rank};
+use model::{NameReply, Rank, SpawnReply};
 use pmi::{Effect, JobInfo, LocalTask, Server};
 
 /// The only task.
@@ -51,6 +51,10 @@ impl OwnServer {
             Effect::Ring(stretch) => self.server.on_ring_closed(&stretch.close()),
             Effect::Allgather(values) => self.server.on_allgathered(&values).expect(own),
             Effect::Ask { rank, .. } => self.server.on_name_reply(rank, &NameReply::NotFound),
+            Effect::Spawn { rank, .. } => {
+                let words = "it was started alone".to_string();
+                self.server.on_spawn_reply(rank, &SpawnReply::Refused(words));
+            }
             Effect::Leave
             | Effect::Abort { .. }
             | Effect::Violation { .. }

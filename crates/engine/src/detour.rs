@@ -19,7 +19,7 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use model::AgentId;
+use model::{AgentId, JobId};
 use wire::{Class, Forward, Message, Received};
 
 use crate::LinkId;
@@ -262,7 +262,7 @@ impl Engine {
 
     /// Head: handles what one says that has lost its routing parent.
     fn on_orphan_message(&mut self, from: AgentId, message: Message) {
-        if let Message::Done { job: _, statuses, .. } = message {
+        if let Message::Done { job: JobId::FIRST, statuses, .. } = message {
             self.govern(|head, orders| head.on_orphan_done(from, &statuses, orders));
         } else if self.is_head() && matches!(message, Message::JobFault(..) | Message::Records(..))
         {

@@ -8,13 +8,13 @@ use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use model::AgentId;
+use model::{AgentId, JobId};
 use proto::{Backlog, Event, Grants};
 use wire::{Class, Message};
 
 use crate::child::Child;
 use crate::engine::Engine;
-use crate::job::Reader;
+use crate::job::{Job, Reader};
 use crate::{Effect, LinkId};
 
 /// An edge of the routing tree, as one of its ends knows it.
@@ -92,12 +92,16 @@ pub(crate) fn traffic(message: &Message) -> Traffic {
         | Message::GroupRelease { .. }
         | Message::GroupAwaited(..)
         | Message::NameReply(..)
+        | Message::Spawn(_)
+        | Message::SpawnReply(..)
         | Message::RingPlace(..)
         | Message::AllgatherRelease(..)
         | Message::Signal(..) => Traffic::Down,
         Message::JobFault(..)
         | Message::Warning(..)
         | Message::NameRequest(..)
+        | Message::SpawnRequest(..)
+        | Message::Reached(..)
         | Message::RingEnter(..)
         | Message::AllgatherEnter(..)
         | Message::Enter { .. }
@@ -171,8 +175,10 @@ impl Engine {
             self.fault(job, *fault);
         } else if let Message::Warning(job, warning) = message {
             self.warn(job, warning);
-        } else if let Message::NameRequest(..) = message {
+        } else if let Message::NameRequest(..) | Message::SpawnRequest(..) = message {
             self.up_job(message);
+        } else if let Message::Reached(job, milestone) = message {
+            self.on_child_reached(job, agent, milestone);
         } else if let Message::RingEnter(job, ring, stretch) = message {
             self.on_child_ring(job, agent, ring, *stretch);
         } else if let Message::AllgatherEnter(job, allgather, values) = message {
@@ -204,6 +210,15 @@ impl Engine {
         } else {
             self.tell_children(message);
         }
+    }
+
+    /// Sends a message about a job to those below who take part in it.
+    pub(crate) fn tell_job(&mut self, id: JobId, message: Message) {
+        if id == JobId::FIRST {
+            return self.tell_below(message);
+        }
+        let children = self.jobs.get(id).map(Job::children).unwrap_or_default();
+        self.tell_some(children, message);
     }
 
     /// Sends a message about the job to some of them. One that is being lost has missed orders that

@@ -110,6 +110,8 @@ pub enum Effect {
     DropCaller(CallerId),
     /// Head: write a piece of a task's output for the user. [`crate::Input::OutputWritten`] follows.
     WriteOutput {
+        /// The job.
+        job: JobId,
         /// The task.
         rank: Rank,
         /// Which stream.

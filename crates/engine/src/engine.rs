@@ -426,16 +426,18 @@ impl Engine {
             }
             Message::GroupAwaited(job, group) => self.on_group_awaited(job, &group),
             Message::NameReply(job, rank, reply) => self.on_name_reply(job, rank, reply),
+            Message::Spawn(spec) => self.take_spawned(Arc::from(spec)),
+            Message::SpawnReply(job, rank, reply) => self.on_spawn_reply(job, rank, reply),
             Message::RingPlace(job, ring, place) => self.on_ring_place(job, ring, &place),
             Message::AllgatherRelease(job, allgather, values) => {
                 self.on_allgather_release(job, allgather, values);
             }
             Message::Signal(job, signal) => {
-                self.tell_below(Message::Signal(job, signal));
+                self.tell_job(job, Message::Signal(job, signal));
                 self.signal_tasks(job, signal);
             }
             Message::Stop { job, grace_ms } => {
-                self.phase = Phase::End;
+                self.end_phase_of(job);
                 self.tell_children(Message::Stop { job, grace_ms });
                 self.stop_job(job, Duration::from_millis(u64::from(grace_ms)));
             }
@@ -462,6 +464,8 @@ impl Engine {
             | Message::Records(..)
             | Message::Warning(..)
             | Message::NameRequest(..)
+            | Message::SpawnRequest(..)
+            | Message::Reached(..)
             | Message::RingEnter(..)
             | Message::AllgatherEnter(..)
             | Message::Ping { .. }
@@ -490,6 +494,8 @@ impl Engine {
             Message::JobFault(..)
             | Message::Warning(..)
             | Message::NameRequest(..)
+            | Message::SpawnRequest(..)
+            | Message::Reached(..)
             | Message::RingEnter(..)
             | Message::AllgatherEnter(..)
             | Message::Enter { .. }
@@ -518,6 +524,8 @@ impl Engine {
             | Message::GroupRelease { .. }
             | Message::GroupAwaited(..)
             | Message::NameReply(..)
+            | Message::Spawn(_)
+            | Message::SpawnReply(..)
             | Message::RingPlace(..)
             | Message::AllgatherRelease(..)
             | Message::OutputCredit(_)

@@ -9,17 +9,16 @@
 //! Every node ends as joined or as failed with a cause. The first failure that leaves too few condemns
 //! the session, but the others get a moment to be told of in the same breath.
 
+mod user;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use bytes::Bytes;
 use model::{AgentId, IdSet, JobId, Route, Signal, StatusRuns, TaskMap, Time};
 use proto::Event;
-use wire::frame::DATA_BYTES_MAX;
-use wire::{AgentLoss, JobFault, JobSpec, Launch, Message, Routes, StartFailure, Stdin, Stream};
+use wire::{AgentLoss, JobFault, JobSpec, Launch, Message, Routes, StartFailure, Stdin};
 
 use crate::child;
 use crate::children::never_started;
@@ -28,7 +27,8 @@ use crate::job::INPUT_BYTES;
 use crate::name_service::NameService;
 use crate::roll_call::RollCall;
 use crate::route::RouteTree;
-use crate::{Effect, HeadConfig, Outcome, exit_code};
+use crate::spawner::Spawner;
+use crate::{Effect, HeadConfig, Outcome, SpawnedFault, exit_code};
 
 /// What the head knows and has decided.
 #[derive(Debug)]
@@ -47,7 +47,6 @@ pub(crate) struct Head {
     is_done: bool,
     /// Agents that have said so themselves, since their routing parent is gone.
     orphans_done: IdSet,
-    job: JobId,
     /// How many tasks the job has as it was planned.
     tasks: u32,
     stdin: Stdin,
@@ -65,6 +64,7 @@ pub(crate) struct Head {
     input_offset: u64,
     input_open: bool,
     names: NameService,
+    spawner: Spawner,
 }
 
 /// How far the session has come.
@@ -125,7 +125,6 @@ impl Head {
             routes: None,
             is_done: false,
             orphans_done: IdSet::default(),
-            job: config.job.job,
             tasks: config.job.map.len(),
             stdin: config.job.io.stdin,
             stop_on_failure: config.job.stop_on_failure,
@@ -139,6 +138,7 @@ impl Head {
             input_offset: 0,
             input_open: false,
             names: NameService::default(),
+            spawner: Spawner::new(config),
         }
     }
 
@@ -170,6 +170,13 @@ impl Head {
                 let reply = self.names.answer(*request);
                 orders.down.push(Message::NameReply(job, rank, Box::new(reply)));
             }
+            Message::SpawnRequest(job, rank, request) => {
+                let members = matches!(self.state, State::Running).then_some(&self.members);
+                self.spawner.on_request((job, rank), *request, members, orders);
+            }
+            Message::Reached(job, milestone) => {
+                self.spawner.on_reached(job, milestone, &self.members, orders);
+            }
             // The end of a task that failed counts as entering. Its fault was heard of before, and
             // where that ends the job nobody may go on without it.
             Message::Enter { job, fence, payload } => {
@@ -191,11 +198,7 @@ impl Head {
                 orders.effects.push_back(Effect::ReadInput(bytes));
             }
             Message::InputClosed(_) => self.close_input(orders),
-            Message::Done { job: _, statuses, .. } => {
-                self.outcome.statuses.merge(&statuses);
-                self.is_done = true;
-                self.check_done(orders);
-            }
+            Message::Done { job, statuses, .. } => self.on_done(job, &statuses, orders),
             Message::Routed => {
                 if matches!(self.state, State::Routing) {
                     self.launch(orders);
@@ -216,6 +219,8 @@ impl Head {
             | Message::GroupRelease { .. }
             | Message::GroupAwaited(..)
             | Message::NameReply(..)
+            | Message::Spawn(_)
+            | Message::SpawnReply(..)
             | Message::RingPlace(..)
             | Message::AllgatherRelease(..)
             | Message::OutputCredit(_)
@@ -240,6 +245,19 @@ impl Head {
         }
     }
 
+    /// Handles that nothing of a job runs any more.
+    fn on_done(&mut self, job: JobId, statuses: &StatusRuns, orders: &mut Orders) {
+        if job == JobId::FIRST {
+            self.outcome.statuses.merge(statuses);
+            self.is_done = true;
+            self.spawner.on_first_done();
+        } else {
+            orders.events.push_back(Event::JobDone(job));
+            self.spawner.on_done(job);
+        }
+        self.check_done(orders);
+    }
+
     /// Handles that nothing runs any more at and below an agent whose routing parent is gone.
     pub(crate) fn on_orphan_done(
         &mut self,
@@ -256,12 +274,12 @@ impl Head {
     fn check_done(&mut self, orders: &mut Orders) {
         let orphans = self.routes.as_ref().map(|routes| routes.orphans(self.roll.failed()));
         let awaited = orphans.unwrap_or_default().difference(&self.orphans_done);
-        if !self.is_done || !awaited.is_empty() {
+        if !self.is_done || !awaited.is_empty() || !self.spawner.is_idle() {
             return;
         }
         // Who was left behind may have tasks that run.
         if !matches!(self.state, State::Leaving) {
-            orders.events.push_back(Event::JobDone(self.job));
+            orders.events.push_back(Event::JobDone(JobId::FIRST));
         }
         self.end(orders);
     }
@@ -403,10 +421,11 @@ impl Head {
 
     fn launch(&mut self, orders: &mut Orders) {
         self.state = State::Running;
-        orders.events.push_back(Event::Launched(self.job));
+        orders.events.push_back(Event::Launched(JobId::FIRST));
         let (members, map) = (self.members.clone(), self.outcome.map.clone());
+        self.spawner.on_launch(map.as_ref());
         let tasks = map.as_ref().map_or(self.tasks, TaskMap::len);
-        let launch = Launch { job: self.job, members, map };
+        let launch = Launch { job: JobId::FIRST, members, map };
         orders.down.push(Message::Launch(Box::new(launch)));
         let is_read = match self.stdin {
             Stdin::Nobody => false,
@@ -420,6 +439,9 @@ impl Head {
     }
 
     fn on_fault(&mut self, job: JobId, fault: JobFault, orders: &mut Orders) {
+        if self.spawner.on_fault(job, &fault, orders) {
+            return;
+        }
         let is_joining = matches!(self.state, State::Joining { .. });
         // A node that comes up twice tells twice what it lacks.
         let is_known = is_joining && self.outcome.faults.contains(&fault);
@@ -430,13 +452,18 @@ impl Head {
         orders.events.push_back(Event::JobFault(job, fault.clone()));
         let code = exit_code::of_fault(&fault);
         if matches!(fault, JobFault::Abort { .. })
-            && !self.outcome.faults.iter().any(|known| matches!(known, JobFault::Abort { .. }))
+            && !self.all_faults().any(|known| matches!(known, JobFault::Abort { .. }))
         {
             self.decided = false;
         }
         self.decide(code);
         let stops = stops(&fault, self.stop_on_failure);
-        self.outcome.faults.push(fault);
+        if job == JobId::FIRST {
+            self.outcome.faults.push(fault);
+        } else {
+            let node = fault.rank().and_then(|rank| self.spawner.node_of(job, rank));
+            self.outcome.spawned_faults.push(SpawnedFault { job, node, fault });
+        }
         match self.state {
             State::Running if stops => self.stop(self.grace, orders),
             State::Joining { .. }
@@ -445,6 +472,11 @@ impl Head {
             | State::Stopping { .. }
             | State::Leaving => {}
         }
+    }
+
+    fn all_faults(&self) -> impl Iterator<Item = &JobFault> {
+        let spawned = self.outcome.spawned_faults.iter().map(|spawned| &spawned.fault);
+        self.outcome.faults.iter().chain(spawned)
     }
 
     /// The first cause gives the status.
@@ -460,9 +492,22 @@ impl Head {
         let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
         self.state = State::Stopping { until: orders.now + grace + KILLED };
         self.kill_at = None;
-        orders.events.push_back(Event::Stopping(self.job));
-        orders.down.push(Message::Stop { job: self.job, grace_ms });
+        for job in self.running_jobs() {
+            orders.events.push_back(Event::Stopping(job));
+            orders.down.push(Message::Stop { job, grace_ms });
+        }
+        self.spawner.give_up(orders);
         self.close_input(orders);
+    }
+
+    /// The jobs of which something may still run.
+    fn running_jobs(&self) -> impl Iterator<Item = JobId> {
+        let first = (!self.is_done).then_some(JobId::FIRST);
+        first.into_iter().chain(self.spawner.jobs())
+    }
+
+    fn signal(&self, signal: Signal, orders: &mut Orders) {
+        orders.down.extend(self.running_jobs().map(|job| Message::Signal(job, signal)));
     }
 
     /// Ends the session.
@@ -472,86 +517,6 @@ impl Head {
         self.timeout_at = None;
         self.kill_at = None;
         orders.down.push(Message::Shutdown);
-    }
-
-    pub(crate) fn on_output_closed(&mut self, _stream: Stream, orders: &mut Orders) {
-        if self.outcome.output_closed {
-            return;
-        }
-        self.outcome.output_closed = true;
-        match self.state {
-            State::Joining { .. } | State::Routing | State::Running => {
-                self.decide(exit_code::OUTPUT_CLOSED);
-                self.interrupt(self.grace, orders);
-            }
-            State::Stopping { .. } | State::Leaving => {}
-        }
-    }
-
-    /// A driver may have read more at once than a message takes.
-    pub(crate) fn on_user_input(&mut self, mut data: Bytes, orders: &mut Orders) {
-        while self.input_open && !data.is_empty() {
-            let data = data.split_to(data.len().min(DATA_BYTES_MAX));
-            let offset = self.input_offset;
-            self.input_offset += data.len() as u64;
-            orders.down.push(Message::Input { job: self.job, offset, data });
-        }
-    }
-
-    pub(crate) fn on_user_input_end(&mut self, orders: &mut Orders) {
-        if self.input_open {
-            self.input_open = false;
-            orders.down.push(Message::InputEnd(self.job));
-        }
-    }
-
-    fn close_input(&mut self, orders: &mut Orders) {
-        if self.input_open {
-            self.input_open = false;
-            orders.effects.push_back(Effect::StopInput);
-        }
-    }
-
-    /// Handles a signal to the front end. What means "end" to a program means it to the job: the
-    /// first is passed on, the second kills. After SIGTERM and its like the tasks have the grace
-    /// time; after ^C, which programs use to talk to their user, they have all the time they want.
-    pub(crate) fn on_user_signal(&mut self, signal: Signal, orders: &mut Orders) {
-        match signal {
-            Signal::TSTP => orders.down.push(Message::Suspend(true)),
-            Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => {
-                self.on_end_signal(signal, orders)
-            }
-            _ => {
-                let is_told = signal == Signal::CONT || self.forward_signals.contains(&signal);
-                if is_told && matches!(self.state, State::Running) {
-                    orders.down.push(Message::Signal(self.job, signal));
-                }
-            }
-        }
-    }
-
-    fn on_end_signal(&mut self, signal: Signal, orders: &mut Orders) {
-        let first = self.outcome.signal.is_none();
-        let code = 128 + self.outcome.signal.get_or_insert(signal).0;
-        match self.state {
-            State::Joining { .. } | State::Routing => {
-                self.decide(code);
-                self.end(orders);
-            }
-            State::Running if first => {
-                orders.down.push(Message::Signal(self.job, signal));
-                self.kill_at = (signal != Signal::INT).then(|| orders.now + self.grace);
-            }
-            State::Running | State::Stopping { .. } => {
-                self.decide(code);
-                self.stop(Duration::ZERO, orders);
-            }
-            State::Leaving if first => {}
-            State::Leaving => {
-                self.decide(code);
-                orders.abandon = Some("interrupted again".to_string());
-            }
-        }
     }
 
     /// Ends what is going on, whatever it is.

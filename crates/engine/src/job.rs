@@ -13,7 +13,7 @@ use model::{
     AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, TaskMap, Time, Usage,
 };
 use proto::{Event, Fence, Lines, Ring};
-use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Stream};
+use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Milestone, Stream};
 
 use crate::engine::{Engine, Phase};
 use crate::head::stops;
@@ -29,6 +29,7 @@ mod names;
 mod output;
 mod records;
 mod ring;
+mod spawn;
 
 use allgather::Allgather;
 use callers::Callers;
@@ -38,6 +39,7 @@ use input::JobInput;
 pub(crate) use input::{INPUT_BYTES, Reader};
 pub(crate) use output::OutputQueue;
 use records::{Kept, Records};
+use spawn::Progress;
 
 /// A job as one member knows it.
 #[derive(Debug)]
@@ -61,6 +63,8 @@ pub(crate) struct Job {
     exchange: Exchange,
     groups: Groups,
     stopping: Option<Stopping>,
+    /// Of a job that a task has asked for, until its tasks were created.
+    progress: Option<Box<Progress>>,
     faults_told: u32,
     /// A task here or below has failed, or was ended, and so will the job: what waits for it waits for
     /// the end.
@@ -121,6 +125,9 @@ const SPAWN_BATCH: usize = 16;
 /// Faults of tasks that one member reports; all statuses arrive at the end.
 const FAULTS_MAX: u32 = 16;
 
+/// The variable that tells of which job a process is, also of one that its task has left behind.
+pub const JOB_VARIABLE: &str = "CONVOKE_JOB";
+
 /// A task that ends closes its PMI connection first; its status, which says more, may take so long.
 const EXIT_FOLLOWS_MAX: Duration = Duration::from_secs(1);
 
@@ -141,6 +148,10 @@ impl Job {
         info.universe_size = spec.universe_size;
         info.offer = spec.pmi;
         info.process_mapping = spec.map.process_mapping();
+        if let Some(origin) = &spec.origin {
+            info.spawner = Some(origin.kvsname.clone());
+            info.preput = origin.preput.clone();
+        }
         Job {
             tasks: ranks.iter().map(|rank| (*rank, Box::default())).collect(),
             to_spawn: ranks.iter().copied().collect(),
@@ -155,6 +166,7 @@ impl Job {
             exchange: Exchange::None,
             groups: Groups::default(),
             stopping: None,
+            progress: None,
             faults_told: 0,
             is_failing: false,
             children,
@@ -194,13 +206,16 @@ impl Job {
         self.children = children;
     }
 
-    /// Handles that the job is ended before it was launched here: no task of it will ever run.
-    fn never_launch(&mut self) {
+    /// Handles that the job is ended before it was launched here: no task of it will ever run. Returns whether some
+    /// were to run here.
+    fn never_launch(&mut self) -> bool {
+        let had_tasks = self.has_tasks();
         self.launched = true;
         self.tasks.clear();
         self.to_spawn.clear();
         self.sweep = Sweep::Done;
         self.end_collectives();
+        had_tasks
     }
 
     /// No task here enters a fence, a ring or an allgather any more.
@@ -223,6 +238,11 @@ impl Job {
     /// The rings of those who enter fences too.
     fn ring(&mut self) -> &mut Ring {
         self.ring.get_or_insert_with(|| Box::new(Ring::beside(&self.fence)))
+    }
+
+    /// The children below which tasks may still run, as far as is known.
+    pub(crate) fn children(&self) -> BTreeSet<AgentId> {
+        self.children.clone()
     }
 
     /// Whether tasks below this child may still run, as far as is known.
@@ -326,6 +346,9 @@ impl Engine {
         if self.jobs.get(id).is_none_or(|own| own.launched) {
             return;
         }
+        if id != JobId::FIRST {
+            return self.launch_spawned(launch);
+        }
         self.phase = Phase::Launch;
         self.tell_below(Message::Launch(Box::new(launch.clone())));
         self.end_starts();
@@ -380,7 +403,10 @@ impl Engine {
         if has_begun {
             self.release_input(id);
         }
-        if has_begun && has_all && self.phase == Phase::Launch {
+        if has_begun && has_all {
+            self.on_milestone(id, Milestone::Created);
+        }
+        if has_begun && has_all && id == JobId::FIRST && self.phase == Phase::Launch {
             self.phase = Phase::Run;
             self.mark(self.id, MarkKind::Spawned);
         }
@@ -518,6 +544,9 @@ impl Engine {
             }
             self.send_records(id);
             self.up_job(Message::Done { job: id, statuses, by_order });
+            if id != JobId::FIRST {
+                self.jobs.remove(id);
+            }
         }
     }
 
@@ -533,11 +562,16 @@ impl Engine {
         let now = self.now;
         self.create_no_more(id);
         let Some(job) = self.jobs.get_mut(id) else { return };
-        self.phase = Phase::End;
-        if self.place.is_some() && !job.launched {
+        if !job.launched && (id != JobId::FIRST || self.place.is_some()) {
             // The order to launch takes another way, and may be late or have got lost.
-            job.never_launch();
+            let had_tasks = job.never_launch();
+            if id != JobId::FIRST && had_tasks {
+                job.sweep = Sweep::Asked;
+                self.effects.push_back(Effect::Sweep(id)); // what was prepared
+            }
         }
+        self.end_phase_of(id);
+        let Some(job) = self.jobs.get_mut(id) else { return };
         if grace.is_zero() {
             job.stopping = Some(Stopping { kill_at: None });
             self.signal_tasks(id, Signal::KILL);
@@ -549,6 +583,13 @@ impl Engine {
         }
         self.events.push_back(Event::Stopping(id));
         self.after_task_end(id);
+    }
+
+    /// What is sent from here on is counted as the end's, once the session's first job ends.
+    pub(crate) fn end_phase_of(&mut self, id: JobId) {
+        if id == JobId::FIRST {
+            self.phase = Phase::End;
+        }
     }
 
     /// Kills what is left of jobs here.
@@ -629,7 +670,10 @@ fn task_env(job: &Job, rank: Rank) -> Vec<Bytes> {
         size: job.spec.map.len(),
         local_rank: u32::try_from(local_rank).unwrap_or(u32::MAX),
         local_size: u32::try_from(job.tasks.len()).unwrap_or(u32::MAX),
+        is_spawned: job.spec.origin.is_some(),
         host_name: None,
     };
-    env.variables().into_iter().map(|(name, value)| format!("{name}={value}").into()).collect()
+    let own = (JOB_VARIABLE, job.spec.kvsname.clone());
+    let all = env.variables().into_iter().chain([own]);
+    all.map(|(name, value)| format!("{name}={value}").into()).collect()
 }

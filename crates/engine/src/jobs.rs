@@ -54,6 +54,11 @@ impl Jobs {
         self.iter().find(|job| is_meant(job)).map(Job::id)
     }
 
+    /// Forgets a job that is over; never the first.
+    pub(crate) fn remove(&mut self, id: JobId) {
+        self.others.remove(&id);
+    }
+
     pub(crate) fn insert(&mut self, job: Job) {
         if job.id() == JobId::FIRST {
             self.first = Some(job);

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use model::{IdSet, JobId, PmiOffer, Time};
 use proto::Event;
-use wire::{JobFault, JobSpec, JobWarning, MarkKind, Message};
+use wire::{JobFault, JobSpec, JobWarning, MarkKind, Message, Milestone};
 
 use crate::PmiPort;
 use crate::engine::Engine;
@@ -80,10 +80,15 @@ impl Engine {
             assert!(is_ready, "the tasks have nothing to connect to");
             own.open_port(pmi_port);
         }
+        let is_fit = fault.is_none();
         if let Some(fault) = fault {
             self.fault(job, fault);
         }
-        self.on_self_joined();
+        if job == JobId::FIRST {
+            self.on_self_joined();
+        } else if is_fit {
+            self.on_milestone(job, Milestone::Prepared);
+        }
     }
 
     /// Tells of programs whose tasks would not find each other, once for each: by the node of its first task.

@@ -28,6 +28,7 @@ mod name_service;
 mod second_try;
 mod set;
 mod slow;
+mod spawner;
 mod suspension;
 mod takeover;
 
@@ -52,4 +53,5 @@ pub use delivery::Delivery;
 pub use effect::{Effect, HOST_SILENT_MAX, PMI_FD, Spawn, Start};
 pub use engine::Engine;
 pub use input::{Input, LinkEnd, PmiPort};
-pub use outcome::Outcome;
+pub use job::JOB_VARIABLE;
+pub use outcome::{Outcome, SpawnedFault};

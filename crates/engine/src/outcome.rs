@@ -2,8 +2,19 @@
 
 use alloc::vec::Vec;
 
-use model::{IdSet, PlacementError, Signal, StatusRuns, TaskMap};
+use model::{IdSet, JobId, NodeId, PlacementError, Signal, StatusRuns, TaskMap};
 use wire::{AgentLoss, JobFault, StartFailure, Stats, TaskRecord};
+
+/// What went wrong with a job that a task has spawned.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SpawnedFault {
+    /// The job.
+    pub job: JobId,
+    /// The node of the task whose fault it is.
+    pub node: Option<NodeId>,
+    /// The fault.
+    pub fault: JobFault,
+}
 
 /// How a session ended, as the head saw it.
 #[derive(Clone, Debug, Default)]
@@ -23,9 +34,11 @@ pub struct Outcome {
     pub losses: Vec<AgentLoss>,
     /// Agents whose tasks may have written what did not arrive: lost, or given up.
     pub incomplete: IdSet,
-    /// What went wrong with the job, in the order in which it was heard of.
+    /// What went wrong with the first job, in the order in which it was heard of.
     pub faults: Vec<JobFault>,
-    /// How the tasks ended, folded.
+    /// The same of jobs that tasks have spawned.
+    pub spawned_faults: Vec<SpawnedFault>,
+    /// How the tasks of the first job ended, folded.
     pub statuses: StatusRuns,
     /// What is known of each task that has ended, in no order, where it was asked for.
     pub records: Vec<TaskRecord>,

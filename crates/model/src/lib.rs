@@ -27,6 +27,8 @@ mod task_map;
 
 mod file_pattern;
 
+mod spawn;
+
 mod status;
 mod status_runs;
 mod usage;
@@ -47,6 +49,7 @@ pub use rank_group::RankGroup;
 pub use rankmap::{RankMap, RankMapError, RankMapMisfit, RankMapProblem};
 pub use ring::{RingPlace, RingStretch};
 pub use route::{Route, RouteError};
+pub use spawn::{NameValue, SpawnProgram, SpawnReply, SpawnRequest};
 pub use status::{ExitStatus, Signal, SignalError};
 pub use status_runs::{StatusRun, StatusRuns};
 pub use task_map::{TASKS_MAX, TaskMap, TaskMapError, TaskRun};

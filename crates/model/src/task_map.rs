@@ -177,7 +177,7 @@ impl TaskMap {
     }
 
     /// How many tasks each node has, up to the last one that has any.
-    pub(crate) fn counts(&self) -> Vec<u32> {
+    pub fn counts(&self) -> Vec<u32> {
         let mut counts = alloc::vec![0; self.node_count() as usize];
         for run in &self.runs {
             for count in &mut counts[run.first_node.0 as usize..][..run.node_count as usize] {

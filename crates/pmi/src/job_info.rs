@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use model::{PmiOffer, Rank};
+use model::{NameValue, PmiOffer, Rank};
 
 /// A job as one agent's PMI server sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -20,6 +20,10 @@ pub struct JobInfo {
     /// `PMI_process_mapping` (§8). Withheld when it is longer than a value may be: clients then compare
     /// host names.
     pub process_mapping: Option<String>,
+    /// The name of the job whose task has spawned it.
+    pub spawner: Option<String>,
+    /// What its key-value space begins with.
+    pub preput: Vec<NameValue>,
     /// The tasks on this node, in any order.
     pub tasks: Vec<LocalTask>,
 }
@@ -49,6 +53,8 @@ impl JobInfo {
             universe_size: None,
             offer: PmiOffer::Auto,
             process_mapping: None,
+            spawner: None,
+            preput: Vec::new(),
             tasks,
         }
     }

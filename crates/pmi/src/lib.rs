@@ -1,8 +1,7 @@
 //! The PMI server of one job on one agent: PMI-1.2 and PMI-2 (`reference/pmi1.md`, `reference/pmi2.md`).
 //!
 //! Bytes of the local clients and answers of the tree go in, replies and fences come out; this crate
-//! knows neither descriptors nor the tree. Spawn and name publishing are refused in the way that
-//! clients understand.
+//! knows neither descriptors nor the tree.
 #![no_std]
 
 extern crate alloc;

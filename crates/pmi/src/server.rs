@@ -16,6 +16,7 @@ mod names;
 mod pmi1;
 mod pmi2;
 mod ring;
+mod spawn;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -24,13 +25,14 @@ use core::mem;
 use core::ops::ControlFlow;
 
 use bytes::{Bytes, BytesMut};
-use model::{NameRequest, Rank, RankGroup, RingStretch};
+use model::{NameRequest, Rank, RankGroup, RingStretch, SpawnRequest};
 
 use allgather::InAllgather;
 pub use barrier::Waits;
 use barrier::{Stage, present};
 use names::Pending;
 use ring::InRing;
+use spawn::Spawns;
 
 use crate::asker::Asker;
 use crate::meetings::Meetings;
@@ -73,6 +75,8 @@ struct Client {
     allgather: Option<Box<InAllgather>>,
     /// What it has asked the name service, in order.
     pending: VecDeque<Pending>,
+    /// What it wants spawned: boxed, since few want anything.
+    spawns: Option<Box<Spawns>>,
     /// Its end or its fault has been reported, and nothing that it sends counts.
     condemned: bool,
     /// Its end is to end the job.
@@ -130,6 +134,13 @@ pub enum Effect {
         rank: Rank,
         /// What.
         request: NameRequest,
+    },
+    /// Have these programs started as a job of their own, then call `on_spawn_reply`.
+    Spawn {
+        /// Who asks.
+        rank: Rank,
+        /// What.
+        request: SpawnRequest,
     },
     /// No task here can enter a barrier again: count this agent as entered in every later exchange.
     Leave,
@@ -388,6 +399,7 @@ impl Client {
             ring: None,
             allgather: None,
             pending: VecDeque::new(),
+            spawns: None,
             left: false,
             condemned: false,
             is_missed: false,

@@ -59,6 +59,7 @@ impl Spaces {
         {
             own.set(b"PMI_process_mapping", mapping.as_bytes());
         }
+        info.preput.iter().for_each(|(key, value)| own.set(key, value));
         Spaces { own_name: info.kvsname.clone(), own, created: BTreeMap::new(), created_count: 0 }
     }
 

@@ -19,6 +19,8 @@ pub struct TaskEnv<'a> {
     pub local_rank: u32,
     /// The job's tasks on this node.
     pub local_size: u32,
+    /// Whether a task has spawned its job.
+    pub is_spawned: bool,
     /// The name by which the other nodes reach this one, if it has any: MPICH puts it into its cards.
     pub host_name: Option<&'a str>,
 }
@@ -57,9 +59,10 @@ impl TaskEnv<'_> {
             ("MPI_LOCALRANKID", self.local_rank.to_string()),
             ("MPI_LOCALNRANKS", self.local_size.to_string()),
         ];
+        let spawned = self.is_spawned.then(|| ("PMI_SPAWNED", "1".to_string()));
         let host_name = self.host_name.map(|name| ("PMI_HOSTNAME", name.to_string()));
         let transport = self.transport.variables(self.rank, self.size).into_iter();
-        transport.chain(numbers).chain(host_name).collect()
+        transport.chain(numbers).chain(spawned).chain(host_name).collect()
     }
 }
 
@@ -114,6 +117,7 @@ mod tests {
             size: 8,
             local_rank: 1,
             local_size: 4,
+            is_spawned: false,
             host_name: Some("n002"),
         };
         let lines = |env: TaskEnv<'_>| -> Vec<String> {
@@ -133,6 +137,8 @@ mod tests {
         assert_eq!(lines(env)[2..], expected[1..]);
         env.transport = Transport::None;
         assert_eq!(lines(env), expected[3..]);
+        env.is_spawned = true;
+        assert!(lines(env).contains(&"PMI_SPAWNED=1".to_string()));
     }
 
     #[test]

@@ -117,6 +117,7 @@ impl Job {
                 | Effect::Ring(_)
                 | Effect::Allgather(_)
                 | Effect::Ask { .. }
+                | Effect::Spawn { .. }
                 | Effect::Abort { .. }
                 | Effect::Violation { .. }
                 | Effect::ClosedActive { .. } => {
@@ -166,6 +167,7 @@ impl Client {
             size,
             local_rank: rank % ppn,
             local_size: ppn,
+            is_spawned: false,
             host_name: None,
         };
         let process = Command::new(program)

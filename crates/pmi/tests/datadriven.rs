@@ -1,13 +1,14 @@
 //! The server as clients and the tree see it: `data/*.txt`, one file per part of `reference/pmi1.md`.
 //!
-//! Commands: `job size=N local=RANKS [universe=N] [mapping=M] [appnums=...] [pmi=auto|1|2]`, `send RANK` (each line of
+//! Commands: `job size=N local=RANKS [universe=N] [mapping=M] [spawned] [appnums=...] [pmi=auto|1|2]`, `send RANK` (each line of
 //! input with its line end, in one read), `frame RANK` (each line of input as a frame, in one read), `raw RANK` (each line of input one read, escapes undone, no line end added),
 //! `repeat RANK N` (one read of N times the input, then a line end), `exchange` (the pending exchange comes back,
 //! with the input's `key=value` from elsewhere), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
 //! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`, `call` (each line of input is what
 //! one read of a connection to `PMI_PORT` finds), `connected RANK` (that was a task's, which sent each line of input behind
 //! it), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|PORT` (of the name service), `close FIRST LEFT RIGHT` (the
-//! ring is closed), `gathered` (the allgather comes back, with the input's `RANK=VALUE` from elsewhere).
+//! ring is closed), `gathered` (the allgather comes back, with the input's `RANK=VALUE` from elsewhere), `spawned RANK
+//! TASKS` (its job of so many tasks runs), `spawned RANK refused` (with the input's reason).
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
 
@@ -16,7 +17,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
-use model::{NameReply, NameRequest, PmiOffer, Rank, RankGroup, RingPlace, RingStretch};
+use model::{
+    NameReply, NameRequest, PmiOffer, Rank, RankGroup, RingPlace, RingStretch, SpawnReply,
+    SpawnRequest,
+};
 use pmi::{
     Call, ClientState, Effect, JobInfo, LocalTask, Message, MessageBuffer, Pairs, Server, Values,
 };
@@ -103,6 +107,11 @@ fn names_are_asked_for_elsewhere_and_answered_in_order() {
 }
 
 #[test]
+fn a_spawn_is_asked_for_elsewhere_and_its_job_begins_with_what_was_put_for_it() {
+    run("spawn.txt");
+}
+
+#[test]
 fn tasks_in_a_ring_learn_who_is_next_to_them() {
     run("ring.txt");
 }
@@ -150,6 +159,13 @@ impl Session {
                 "huge" => "(0,1,1),".repeat(200),
                 mapping => mapping.to_owned(),
             }),
+            spawner: case.args.contains(&"spawned").then(|| "kvs_0".to_owned()),
+            preput: case
+                .args
+                .contains(&"spawned")
+                .then(|| (b"FROM".to_vec(), b"port 1".to_vec()))
+                .into_iter()
+                .collect(),
             ..JobInfo::new("kvs_1".to_owned(), size, tasks)
         };
         Session { server: Server::new(info), size, ranks, pending: Bytes::new() }
@@ -205,6 +221,7 @@ impl Session {
                 }
             }
             "answer" => self.server.on_name_reply(rank(), &name_reply(case)),
+            "spawned" => self.server.on_spawn_reply(rank(), &spawn_reply(case)),
             "closed" => self.server.on_closed(rank()),
             "exit" => self.server.on_task_exit(rank(), case.args.contains(&"missed")),
             "state" => return self.states(),
@@ -289,6 +306,9 @@ impl Session {
             Effect::Ask { rank, request } => {
                 writeln!(out, "{rank} asks: {}", show_request(request))
             }
+            Effect::Spawn { rank, request } => {
+                writeln!(out, "{rank} spawns:{}", show_spawn(&request))
+            }
             Effect::Leave => writeln!(out, "leave"),
             Effect::Abort { rank, code, message } => {
                 writeln!(out, "abort by {rank}: code {code}, message `{message}`")
@@ -352,6 +372,30 @@ fn name_reply(case: &Case<'_>) -> NameReply {
         "missing" => NameReply::NotFound,
         "taken" => NameReply::Taken,
         port => NameReply::Port(unescape(port)),
+    }
+}
+
+fn show_spawn(request: &SpawnRequest) -> String {
+    let text = |bytes: &[u8]| format!("`{}`", bytes.escape_ascii());
+    let pairs = |name: &str, pairs: &[(Vec<u8>, Vec<u8>)]| -> String {
+        let pair =
+            |(key, value): &(Vec<u8>, Vec<u8>)| format!(" {name} {}={}", text(key), text(value));
+        pairs.iter().map(pair).collect()
+    };
+    let mut shown = pairs("preput", &request.preput);
+    for program in &request.programs {
+        let argv: Vec<String> = program.argv.iter().map(|word| text(word)).collect();
+        shown += &format!("\n  {} of {}", program.tasks, argv.join(" "));
+        shown += &pairs("info", &program.info);
+    }
+    shown
+}
+
+/// `spawned RANK TASKS`, or `spawned RANK refused`, with the reason as input.
+fn spawn_reply(case: &Case<'_>) -> SpawnReply {
+    match case.args[1] {
+        "refused" => SpawnReply::Refused(case.input.join(" ")),
+        tasks => SpawnReply::Started { kvsname: "kvs_2".into(), tasks: tasks.parse().unwrap() },
     }
 }
 

@@ -164,7 +164,11 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::GroupAwaited(..)
         | Message::Warning(..)
         | Message::NameRequest(..)
-        | Message::NameReply(..) => 0,
+        | Message::NameReply(..)
+        | Message::SpawnRequest(..)
+        | Message::SpawnReply(..)
+        | Message::Spawn(_)
+        | Message::Reached(..) => 0,
         Message::RingEnter(_, _, stretch) => stretch.left.len() + stretch.right.len(),
         Message::RingPlace(_, _, place) => place.left.len() + place.right.len(),
         Message::AllgatherEnter(_, _, values) | Message::AllgatherRelease(_, _, values) => {
@@ -211,6 +215,10 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::Warning(..) => "Warning",
         Message::NameRequest(..) => "NameRequest",
         Message::NameReply(..) => "NameReply",
+        Message::SpawnRequest(..) => "SpawnRequest",
+        Message::SpawnReply(..) => "SpawnReply",
+        Message::Spawn(_) => "Spawn",
+        Message::Reached(..) => "Reached",
         Message::RingEnter(..) => "RingEnter",
         Message::RingPlace(..) => "RingPlace",
         Message::AllgatherEnter(..) => "AllgatherEnter",

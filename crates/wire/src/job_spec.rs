@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use model::{FilePattern, JobId, PmiOffer, Rank, TaskMap};
+use model::{FilePattern, JobId, NameValue, PmiOffer, Rank, TaskMap};
 use serde::{Deserialize, Serialize};
 
 use crate::Stream;
@@ -31,6 +31,8 @@ pub struct JobSpec {
     pub pmi: PmiOffer,
     /// Whether a task connects to `PMI_PORT` instead of inheriting its PMI connection.
     pub pmi_port: bool,
+    /// Where it came from, if a task has asked for it.
+    pub origin: Option<Origin>,
     /// What becomes of the tasks' streams, and what is kept of each task.
     pub io: IoSpec,
     /// Whether a task that fails ends the others.
@@ -53,6 +55,7 @@ impl JobSpec {
             universe_size: None,
             pmi: PmiOffer::Auto,
             pmi_port: false,
+            origin: None,
             io: IoSpec::default(),
             stop_on_failure: true,
             grace_ms: 2_000,
@@ -69,6 +72,15 @@ impl JobSpec {
     pub fn app(&self, number: u32) -> Option<&App> {
         self.apps.get(usize::try_from(number).ok()?)
     }
+}
+
+/// Where a job came from that a task has asked for (`MPI_Comm_spawn`).
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The name of that task's key-value space.
+    pub kvsname: String,
+    /// What the job's own space begins with.
+    pub preput: Vec<NameValue>,
 }
 
 /// One program of a job: a part of the command between two colons.

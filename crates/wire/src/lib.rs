@@ -27,11 +27,11 @@ pub use channel::{Channel, ChannelError, Preamble, Refusal, VERSION};
 pub use frame::{Class, Decoder, Frame, FrameError, encode, encoded_len};
 pub use handshake::{Established, Expected, Handshake};
 pub use inbox::Inbox;
-pub use job_spec::{App, IoSpec, JobSpec, OutputSpec, Stdin};
+pub use job_spec::{App, IoSpec, JobSpec, Origin, OutputSpec, Stdin};
 pub use message::{
-    AgentLoss, Hello, JobFault, JobWarning, Launch, LossCause, Mark, MarkKind, Message, Output,
-    SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord, Welcome,
-    Work,
+    AgentLoss, Hello, JobFault, JobWarning, Launch, LossCause, Mark, MarkKind, Message, Milestone,
+    Output, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
+    Welcome, Work,
 };
 pub use outbox::Outbox;
 pub use rehearsal::rehearsed;

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use model::{
     AgentId, ExitStatus, IdSet, JobId, NameReply, NameRequest, Rank, RankGroup, RingPlace,
-    RingStretch, Route, Signal, StatusRuns, TaskMap, Tree, Usage,
+    RingStretch, Route, Signal, SpawnReply, SpawnRequest, StatusRuns, TaskMap, Tree, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -147,6 +147,14 @@ pub enum Message {
     NameRequest(JobId, Rank, Box<NameRequest>),
     /// Down, to the node of the task that has asked: the answer.
     NameReply(JobId, Rank, Box<NameReply>),
+    /// Up: a task wants programs started as a job of their own.
+    SpawnRequest(JobId, Rank, Box<SpawnRequest>),
+    /// Down, to the node of the task that has asked: what has become of it.
+    SpawnReply(JobId, Rank, Box<SpawnReply>),
+    /// Down, to those with tasks of it below: a job that a task has asked for, to prepare.
+    Spawn(Box<JobSpec>),
+    /// Up: all below have come so far with a job that a task has asked for.
+    Reached(JobId, Milestone),
     /// Up: every task below has entered ring number so many, and is in this stretch of it.
     RingEnter(JobId, u32, Box<RingStretch>),
     /// Down, to one child: where the stretch of its subtree is in the ring of this number.
@@ -175,6 +183,15 @@ pub enum Message {
     Forward(Box<Forward>),
     /// Down: these agents are gone, and whoever passed messages on through them has to do without.
     Gone(IdSet),
+}
+
+/// How far a job that a task has asked for has come.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+pub enum Milestone {
+    /// Its programs were found: it can be launched.
+    Prepared,
+    /// Its tasks were created.
+    Created,
 }
 
 /// The order to launch a job, now that it is known who is there.
@@ -444,6 +461,13 @@ pub enum JobWarning {
     RefusedCall {
         /// The node's agent.
         agent: AgentId,
+        /// Why.
+        words: String,
+    },
+    /// A task wanted others spawned, and got none.
+    SpawnRefused {
+        /// The task.
+        rank: Rank,
         /// Why.
         words: String,
     },

@@ -96,7 +96,7 @@ impl Engine {
                 FenceEffect::Release(number, values) => {
                     allgather.exchange.release(self.now, &values);
                     let is_leaf = job.children.is_empty();
-                    self.tell_below(Message::AllgatherRelease(id, number, values));
+                    self.tell_job(id, Message::AllgatherRelease(id, number, values));
                     if is_leaf {
                         self.finish_allgather(id);
                     }

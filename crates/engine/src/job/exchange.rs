@@ -100,6 +100,9 @@ impl Engine {
                 pmi::Effect::Ask { rank, request } => {
                     self.up_job(Message::NameRequest(id, rank, Box::new(request)));
                 }
+                pmi::Effect::Spawn { rank, request } => {
+                    self.up_job(Message::SpawnRequest(id, rank, Box::new(request)));
+                }
                 pmi::Effect::Leave => {
                     job.end_collectives();
                     self.drain_collectives(id);
@@ -173,7 +176,7 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(id) else { return };
         job.exchange.release(self.now, &payload);
         let is_leaf = job.children.is_empty();
-        self.tell_below(Message::Release { job: id, fence, payload });
+        self.tell_job(id, Message::Release { job: id, fence, payload });
         if is_leaf {
             self.finish_exchange(id);
         }

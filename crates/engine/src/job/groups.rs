@@ -17,7 +17,7 @@ use core::mem;
 use core::time::Duration;
 
 use bytes::Bytes;
-use model::{AgentId, IdSet, JobId, NodeId, Rank, RankGroup, Time};
+use model::{AgentId, IdSet, JobId, NodeId, Rank, RankGroup, TaskMap, Time};
 use proto::{Fence, FenceEffect};
 use wire::Message;
 
@@ -261,12 +261,21 @@ impl Engine {
     /// loss does not end the job.
     fn children_with_tasks(&self, id: JobId) -> BTreeSet<AgentId> {
         let Some(job) = self.jobs.get(id) else { return BTreeSet::new() };
+        self.those_with_tasks(&job.children, &job.spec.map)
+    }
+
+    /// Those of these children below which a map of tasks has some.
+    pub(super) fn those_with_tasks(
+        &self,
+        children: &BTreeSet<AgentId>,
+        map: &TaskMap,
+    ) -> BTreeSet<AgentId> {
         let mut agents = IdSet::new();
-        for &(first, last) in job.spec.map.nodes().ranges() {
+        for &(first, last) in map.nodes().ranges() {
             agents.insert_range(NodeId(first).agent().0, NodeId(last).agent().0);
         }
         let has_tasks = |child: &AgentId| agents.difference(&self.job_subtree(*child)) != agents;
-        job.children.iter().copied().filter(has_tasks).collect()
+        children.iter().copied().filter(has_tasks).collect()
     }
 
     fn members_of(&self, id: JobId, group: &RankGroup) -> Members {

@@ -163,12 +163,13 @@ impl Engine {
     fn deliver(&mut self, output: Output) {
         let Some(job) = self.jobs.get(output.job) else { return };
         let spec = &job.spec.io.output;
-        let (rank, stream, data) = (output.rank, output.stream, output.into_bytes());
+        let (output_job, rank, stream) = (output.job, output.rank, output.stream);
+        let data = output.into_bytes();
         if !spec.local && spec.file(stream).is_some() {
             self.effects.push_back(Effect::WriteFile { rank, stream, data: data.clone() });
         }
         if spec.goes_to_user(stream) {
-            self.effects.push_back(Effect::WriteOutput { rank, stream, data });
+            self.effects.push_back(Effect::WriteOutput { job: output_job, rank, stream, data });
         } else {
             self.credit.on_grant(u32::try_from(data.len()).unwrap_or(u32::MAX));
         }

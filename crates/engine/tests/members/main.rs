@@ -10,6 +10,7 @@ mod missing;
 mod port;
 mod second_try;
 mod slow;
+mod spawn;
 mod takeover;
 
 use std::time::Duration;

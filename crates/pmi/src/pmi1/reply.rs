@@ -3,7 +3,7 @@
 use core::fmt::{self, Write};
 
 use bytes::BytesMut;
-use model::{NameReply, Rank};
+use model::{NameReply, Rank, SpawnReply};
 
 use crate::{JobInfo, PutError};
 
@@ -16,8 +16,6 @@ pub(crate) const INIT_REFUSED: &[u8] =
     b"cmd=response_to_init pmi_version=1 pmi_subversion=2 rc=1\n";
 pub(crate) const FINALIZE: &[u8] = b"cmd=finalize_ack rc=0\n";
 pub(crate) const PUT: &[u8] = b"cmd=put_result rc=0\n";
-pub(crate) const SPAWN_REFUSED: &[u8] =
-    b"cmd=spawn_result rc=-1 status=1 msg=spawn_not_supported\n";
 pub(crate) const KVS_DESTROYED: &[u8] = b"cmd=kvs_destroyed rc=0 msg=success\n";
 pub(crate) const KVS_NOT_DESTROYED: &[u8] = b"cmd=kvs_destroyed rc=-1 msg=kvs_not_found\n";
 
@@ -90,6 +88,30 @@ pub(crate) fn looked_up(out: &mut BytesMut, reply: &NameReply) {
         }
     }
 }
+
+/// Appends the answer to a spawn. Clients expect an error code for each task, or none at all: so many do not fit
+/// the buffer that some read lines into.
+pub(crate) fn spawned(out: &mut BytesMut, reply: &SpawnReply) {
+    match reply {
+        SpawnReply::Started { tasks, .. } => {
+            out.extend_from_slice(b"cmd=spawn_result rc=0");
+            if *tasks <= ERRCODES_MAX {
+                out.extend_from_slice(b" errcodes=0");
+                (1..*tasks).for_each(|_| out.extend_from_slice(b",0"));
+            }
+            out.extend_from_slice(b"\n");
+        }
+        SpawnReply::Refused(words) => {
+            out.extend_from_slice(b"cmd=spawn_result rc=-1 status=1 msg=");
+            let word = |byte| if matches!(byte, b' ' | b'\n' | b'\\') { b'_' } else { byte };
+            out.extend(words.bytes().take(JobInfo::VALLEN_MAX / 2).map(word));
+            out.extend_from_slice(b"\n");
+        }
+    }
+}
+
+/// Tasks whose error codes fit a line.
+const ERRCODES_MAX: u32 = 400;
 
 fn name_result(reply: &NameReply) -> &'static [u8] {
     match reply {

@@ -3,10 +3,12 @@
 //! Little is copied: fields are slices of the line, and a field is found by walking the few that
 //! stand before it. The order of fields is free, the first of two equal keys counts, several blanks are one.
 
+use alloc::vec::Vec;
 use core::str::FromStr;
 
-use model::NameRequest;
+use model::{NameRequest, NameValue, SpawnProgram};
 
+use crate::asker::is_numbered;
 use crate::{ClientError, Excerpt};
 
 /// A request, its fields borrowed from the client's bytes.
@@ -30,13 +32,13 @@ pub(crate) enum Request<'a> {
     GetByIdx { kvsname: &'a [u8], idx: i64 },
 }
 
-/// Where one block of a spawn request stands among its kind (§7).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum SpawnBlock {
-    /// More blocks follow; no reply is due.
-    More,
-    /// The request is complete.
-    Last,
+/// One block of a spawn request (§7).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct SpawnBlock {
+    pub(crate) program: SpawnProgram,
+    pub(crate) preput: Vec<NameValue>,
+    /// Whether the request is complete with it, and a reply is due.
+    pub(crate) is_last: bool,
 }
 
 impl<'a> Request<'a> {
@@ -98,7 +100,17 @@ fn parse_block(fields: Fields<'_>) -> Result<Request<'_>, ClientError> {
         return Err(ClientError::UnknownCommand(Excerpt::new(fields.message)));
     }
     let is_last = fields.number::<i64>("spawnssofar")? >= fields.number("totspawns")?;
-    Ok(Request::Spawn(if is_last { SpawnBlock::Last } else { SpawnBlock::More }))
+    let arguments = fields.iter().filter(|(name, _)| is_numbered(name, "arg"));
+    let program = [fields.required("execname")?].into_iter();
+    Ok(Request::Spawn(SpawnBlock {
+        program: SpawnProgram {
+            tasks: fields.number("nprocs")?,
+            argv: program.chain(arguments.map(|(_, value)| value)).map(<[u8]>::to_vec).collect(),
+            info: fields.pairs("info_key_", "info_val_"),
+        },
+        preput: fields.pairs("preput_key_", "preput_val_"),
+        is_last,
+    }))
 }
 
 /// The code of an abort, which must never fail to end the job: codes of MPI errors may be as large as
@@ -146,6 +158,21 @@ impl<'a> Fields<'a> {
     fn required(self, field: &'static str) -> Result<&'a [u8], ClientError> {
         let missing = || ClientError::MissingField { field, line: Excerpt::new(self.message) };
         self.get(field).ok_or_else(missing)
+    }
+
+    /// Pairs of which each has a field with its name, and behind it one with its value.
+    fn pairs(self, name: &str, value: &str) -> Vec<NameValue> {
+        let mut pairs: Vec<NameValue> = Vec::new();
+        for (field, text) in self.iter() {
+            if is_numbered(field, name) {
+                pairs.push((text.to_vec(), Vec::new()));
+            } else if is_numbered(field, value)
+                && let Some((_, value)) = pairs.last_mut()
+            {
+                *value = text.to_vec();
+            }
+        }
+        pairs
     }
 
     /// The same of one that must be a number.

@@ -4,12 +4,12 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use model::NameRequest;
+use model::{NameRequest, NameValue, SpawnProgram, SpawnRequest};
 
 use super::allgather;
 use super::fields::Fields;
 use super::reply::ReturnCode;
-use crate::asker::Asker;
+use crate::asker::{Asker, is_numbered};
 use crate::{ClientError, Excerpt};
 
 /// What a client asks.
@@ -58,7 +58,7 @@ pub(crate) enum Request<'a> {
         length_max: Option<usize>,
     },
     Name(NameRequest),
-    Spawn,
+    Spawn(SpawnRequest),
 }
 
 /// A message as it came: what it asks may be nothing that can be done.
@@ -137,9 +137,46 @@ fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
         allgather::NAME => {
             Request::Allgather { value: value(fields), length_max: fields.number("max-length") }
         }
-        b"spawn" => Request::Spawn,
+        b"spawn" => Request::Spawn(spawn(fields)?),
         _ => return Err(Refusal(ReturnCode::Other, "unknown_command")),
     })
+}
+
+/// The order of the fields tells what belongs together (§6).
+fn spawn(fields: Fields<'_>) -> Result<SpawnRequest, Refusal> {
+    const NO_NUMBER: Refusal = Refusal(ReturnCode::InvalidArgument, "maxprocs_is_no_number");
+    let mut request = SpawnRequest::default();
+    for (name, value) in fields {
+        let value = value.into_owned();
+        if name == b"subcmd" {
+            let program = SpawnProgram { argv: [value].into(), ..SpawnProgram::default() };
+            request.programs.push(program);
+        } else if let Some(program) = request.programs.last_mut() {
+            if name == b"maxprocs" {
+                let number =
+                    core::str::from_utf8(&value).ok().and_then(|it| it.trim().parse().ok());
+                program.tasks = number.ok_or(NO_NUMBER)?;
+            } else if is_numbered(name, "argv") {
+                program.argv.push(value);
+            } else {
+                add_pair(&mut program.info, ["infokey", "infoval"], name, value);
+            }
+        } else {
+            add_pair(&mut request.preput, ["ppkey", "ppval"], name, value);
+        }
+    }
+    Ok(request)
+}
+
+/// Adds a pair with the field that has its name, and its value with the one behind that.
+fn add_pair(pairs: &mut Vec<NameValue>, [key, val]: [&str; 2], name: &[u8], text: Vec<u8>) {
+    if is_numbered(name, key) {
+        pairs.push((text, Vec::new()));
+    } else if is_numbered(name, val)
+        && let Some((_, value)) = pairs.last_mut()
+    {
+        *value = text;
+    }
 }
 
 fn key(fields: Fields<'_>) -> Result<Cow<'_, [u8]>, Refusal> {

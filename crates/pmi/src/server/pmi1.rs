@@ -5,7 +5,7 @@ use model::{IdSet, PmiDialect, RankGroup};
 use super::barrier::present;
 use super::{ClientState, Server};
 use crate::asker::Asker;
-use crate::pmi1::{Request, Scope, SpawnBlock, reply};
+use crate::pmi1::{Request, Scope, reply};
 use crate::spaces::Limits;
 use crate::{ClientError, Excerpt, GroupFault, JobInfo};
 
@@ -18,10 +18,15 @@ impl Server {
         if !is_common && !self.info.offer.has(PmiDialect::One) {
             return Err(ClientError::NotOffered(PmiDialect::One));
         }
-        self.on_request(index, request)
+        self.on_request(index, request, line.len())
     }
 
-    fn on_request(&mut self, index: usize, request: Request<'_>) -> Result<(), ClientError> {
+    fn on_request(
+        &mut self,
+        index: usize,
+        request: Request<'_>,
+        bytes: usize,
+    ) -> Result<(), ClientError> {
         match request {
             Request::Put { kvsname, key, value } => {
                 let result = self.spaces.put(kvsname, key, value, Limits::PMI1);
@@ -38,8 +43,7 @@ impl Server {
             Request::Finalize => self.on_finalize(index),
             Request::Abort { code, message } => self.on_abort(index, code, message),
             Request::Name(request) => self.ask(index, request, Asker::Line),
-            Request::Spawn(SpawnBlock::More) => {}
-            Request::Spawn(SpawnBlock::Last) => self.reply(reply::SPAWN_REFUSED),
+            Request::Spawn(block) => return self.on_spawn_block(index, block, bytes),
             Request::CreateKvs => self.on_create_kvs(index),
             Request::DestroyKvs { kvsname } => self.on_destroy_kvs(kvsname),
             Request::GetByIdx { kvsname, idx } => self.on_get_by_idx(kvsname, idx),

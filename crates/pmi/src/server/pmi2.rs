@@ -82,9 +82,7 @@ impl Server {
                 return self.enter_allgather(index, InAllgather::new(asked, value));
             }
             Request::Name(request) => self.ask(index, request.clone(), asked.asker()),
-            Request::Spawn => {
-                refuse(&mut self.replies, asked, Refusal(ReturnCode::Fail, "spawn_not_supported"))
-            }
+            Request::Spawn(request) => self.spawn(index, request.clone(), asked.asker()),
         }
         Ok(())
     }
@@ -92,15 +90,18 @@ impl Server {
     fn on_full_init(&mut self, index: usize, asked: &Asked<'_>) {
         let (rank, appnum) = (self.clients[index].rank, self.clients[index].appnum);
         let size = self.info.size;
-        accept(&mut self.replies, asked)
+        let reply = accept(&mut self.replies, asked)
             .field("pmi-version", 2)
             .field("pmi-subversion", 0)
             .field("rank", rank)
             .field("size", size)
             .field("appnum", appnum)
             .field("debugged", "FALSE")
-            .field("pmiverbose", "FALSE")
-            .end();
+            .field("pmiverbose", "FALSE");
+        match &self.info.spawner {
+            Some(name) => reply.field("spawner-jobid", name).end(),
+            None => reply.end(),
+        }
     }
 
     /// All that was put and exchanged is here, so a read never waits.

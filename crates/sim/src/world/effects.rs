@@ -43,7 +43,9 @@ impl World<'_> {
             Effect::PmiSend { job: _, rank, data } => self.pmi_send(id, rank, &data),
             Effect::AdmitCaller { caller, job: _, rank } => self.admit(caller, rank),
             Effect::DropCaller(caller) => self.turn_away(caller),
-            Effect::WriteOutput { rank, stream, data } => self.write_output(rank, stream, &data),
+            Effect::WriteOutput { job: _, rank, stream, data } => {
+                self.write_output(rank, stream, &data)
+            }
             Effect::WriteFile { rank, stream, data } => self.write_file(id, rank, stream, &data),
             Effect::ReadInput(bytes) => self.want_input(bytes),
             Effect::StopInput => self.input_wanted = 0,

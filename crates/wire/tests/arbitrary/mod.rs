@@ -5,15 +5,16 @@ use core::time::Duration;
 use bytes::Bytes;
 use model::{
     AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PmiOffer, Rank,
-    RankGroup, RingStretch, Route, Signal, StatusRuns, TaskMap, Tree, Usage,
+    RankGroup, RingStretch, Route, Signal, SpawnProgram, SpawnReply, SpawnRequest, StatusRuns,
+    TaskMap, Tree, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
     AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
-    LossCause, Mark, MarkKind, Message, Output, OutputSpec, Routes, SessionSpec, ShellFailureKind,
-    StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord, Welcome, Work,
+    LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Routes, SessionSpec,
+    ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -79,6 +80,17 @@ fn job_message() -> impl Strategy<Value = Message> {
             rank,
             Box::new(reply)
         )),
+        (job(), rank(), spawn_request()).prop_map(|(job, rank, request)| {
+            Message::SpawnRequest(job, rank, Box::new(request))
+        }),
+        (job(), rank(), spawn_reply())
+            .prop_map(|(job, rank, reply)| { Message::SpawnReply(job, rank, Box::new(reply)) }),
+        job_spec().prop_map(|spec| Message::Spawn(Box::new(spec))),
+        (job(), prop_oneof![Just(Milestone::Prepared), Just(Milestone::Created)])
+            .prop_map(|(job, milestone)| Message::Reached(job, milestone)),
+        (job(), rank(), words()).prop_map(|(job, rank, words)| {
+            Message::Warning(job, JobWarning::SpawnRefused { rank, words })
+        }),
         (job(), agent(), words()).prop_map(|(job, agent, words)| {
             Message::Warning(job, JobWarning::RefusedCall { agent, words })
         }),
@@ -214,10 +226,10 @@ fn app() -> impl Strategy<Value = App> {
 }
 
 fn job_spec() -> impl Strategy<Value = JobSpec> {
-    let texts = (vec(app(), 0..3), vec(blob(), 0..5), words());
+    let texts = (vec(app(), 0..3), vec(blob(), 0..5), words(), option::of(origin()));
     let options = (option::of(number()), io_spec(), any::<[bool; 3]>(), number(), pmi_offer());
     (job(), texts, vec(0_u32..5, 0..5), options).prop_map(|(job, texts, counts, options)| {
-        let (apps, env, kvsname) = texts;
+        let (apps, env, kvsname, origin) = texts;
         let (universe_size, io, [is_movable, pmi_port, stop_on_failure], grace_ms, pmi) = options;
         let map = TaskMap::from_counts(counts).unwrap();
         JobSpec {
@@ -227,6 +239,7 @@ fn job_spec() -> impl Strategy<Value = JobSpec> {
             map,
             is_movable,
             kvsname,
+            origin,
             universe_size,
             pmi,
             pmi_port,
@@ -235,6 +248,29 @@ fn job_spec() -> impl Strategy<Value = JobSpec> {
             grace_ms,
         }
     })
+}
+
+fn origin() -> impl Strategy<Value = Origin> {
+    (words(), vec(name_value(), 0..3)).prop_map(|(kvsname, preput)| Origin { kvsname, preput })
+}
+
+fn name_value() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
+    (vec(any::<u8>(), 0..9), vec(any::<u8>(), 0..9))
+}
+
+fn spawn_request() -> impl Strategy<Value = SpawnRequest> {
+    let argv = vec(vec(any::<u8>(), 0..9), 0..4);
+    let program = (any::<u32>(), argv, vec(name_value(), 0..3))
+        .prop_map(|(tasks, argv, info)| SpawnProgram { tasks, argv, info });
+    (vec(program, 0..3), vec(name_value(), 0..3))
+        .prop_map(|(programs, preput)| SpawnRequest { programs, preput })
+}
+
+fn spawn_reply() -> impl Strategy<Value = SpawnReply> {
+    prop_oneof![
+        (words(), number()).prop_map(|(kvsname, tasks)| SpawnReply::Started { kvsname, tasks }),
+        words().prop_map(SpawnReply::Refused),
+    ]
 }
 
 fn ring_stretch() -> impl Strategy<Value = RingStretch> {

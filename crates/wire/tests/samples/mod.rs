@@ -5,12 +5,13 @@ use core::time::Duration;
 use bytes::Bytes;
 use model::{
     AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PmiOffer, Rank,
-    RankGroup, RingStretch, Route, Signal, StatusRuns, TaskMap, Tree, Usage,
+    RankGroup, RingStretch, Route, Signal, SpawnProgram, SpawnReply, SpawnRequest, StatusRuns,
+    TaskMap, Tree, Usage,
 };
 use wire::{
     AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
-    LossCause, Mark, MarkKind, Message, Output, OutputSpec, Routes, SessionSpec, ShellFailureKind,
-    StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord, Welcome, Work,
+    LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Routes, SessionSpec,
+    ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -52,6 +53,10 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Warning(JOB, job_warning()),
         Message::NameRequest(JOB, Rank(3), Box::new(name_request())),
         Message::NameReply(JOB, Rank(3), Box::new(NameReply::Port(b"tag#0$".to_vec()))),
+        Message::SpawnRequest(JOB, Rank(3), Box::new(spawn_request())),
+        Message::SpawnReply(JOB, Rank(3), Box::new(SpawnReply::Refused("no slots".into()))),
+        Message::Spawn(Box::new(spawned_job())),
+        Message::Reached(JOB, Milestone::Created),
         Message::RingEnter(JOB, 2, Box::new(ring_stretch())),
         Message::RingPlace(JOB, 2, Box::new(ring_stretch().close())),
         Message::AllgatherEnter(JOB, 2, Bytes::from_static(b"\x03\x02\x01ab")),
@@ -112,6 +117,10 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::Warning(..) => "warning",
         Message::NameRequest(..) => "name_request",
         Message::NameReply(..) => "name_reply",
+        Message::SpawnRequest(..) => "spawn_request",
+        Message::SpawnReply(..) => "spawn_reply",
+        Message::Spawn(_) => "spawn",
+        Message::Reached(..) => "reached",
         Message::RingEnter(..) => "ring_enter",
         Message::RingPlace(..) => "ring_place",
         Message::AllgatherEnter(..) => "allgather_enter",
@@ -180,6 +189,24 @@ fn ring_stretch() -> RingStretch {
     RingStretch { count: 300, left: b"first".to_vec(), right: b"last".to_vec() }
 }
 
+fn spawn_request() -> SpawnRequest {
+    let program = SpawnProgram {
+        tasks: 2,
+        argv: vec![b"./worker".to_vec(), b"x y".to_vec()],
+        info: vec![(b"wdir".to_vec(), b"/tmp".to_vec())],
+    };
+    SpawnRequest { programs: vec![program], preput: vec![preput()] }
+}
+
+fn spawned_job() -> JobSpec {
+    let origin = Origin { kvsname: "kvs_0".into(), preput: vec![preput()] };
+    JobSpec { job: JobId(9), origin: Some(origin), ..job_spec() }
+}
+
+fn preput() -> (Vec<u8>, Vec<u8>) {
+    (b"PARENT_ROOT_PORT_NAME".to_vec(), b"tag#0$".to_vec())
+}
+
 fn name_request() -> NameRequest {
     NameRequest::Publish { service: b"ocean".to_vec(), port: b"tag#0$".to_vec() }
 }
@@ -195,6 +222,7 @@ fn job_spec() -> JobSpec {
         universe_size: Some(8),
         pmi: PmiOffer::Two,
         pmi_port: true,
+        origin: None,
         io: IoSpec { stdin: Stdin::Task(Rank(0)), output: output_spec(), records: true },
         stop_on_failure: true,
         grace_ms: 2_000,

@@ -1,0 +1,82 @@
+//! MPI programs that have others started while they run, on hosts of the modelled shell.
+//!
+//! MPICH connects jobs over libfabric here.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+#[expect(dead_code, reason = "each file of tests uses its own part")]
+mod support;
+
+use support::convoke::{Convoke, Ended};
+use support::ring::program;
+use support::stand::on_hosts;
+
+/// Two tasks that do this, on a host with slots for others.
+fn parents(test: &str, words: &str) -> Convoke {
+    let run = on_hosts(test, "a:8", "").words("-n 2");
+    let run = run.words("--env MPIR_CVAR_CH4_NETMOD=ofi");
+    run.arg(program("spawn", 5)).words(words)
+}
+
+#[track_caller]
+fn says(ended: &Ended, lines: &[&str]) {
+    let mut lines = lines.to_vec();
+    lines.sort_unstable();
+    assert_eq!(ended.sorted_lines(), lines, "{ended:?}");
+}
+
+#[test]
+fn a_spawned_job_and_its_parents_add_up() {
+    let ended = parents("spawn", "leaf").run().with_status(0);
+    says(&ended, &["parent: 4 together", "child: 4 together"]);
+}
+
+#[test]
+fn several_programs_are_one_job_and_know_their_numbers() {
+    let ended = parents("spawn-apps", "apps").run().with_status(0);
+    let lines = ["parent: 4 together", "child: 4 together", "app 0: apps", "app 1: apps"];
+    says(&ended, &lines);
+}
+
+#[test]
+fn one_that_was_spawned_spawns_others() {
+    let ended = parents("spawn-again", "again").run().with_status(0);
+    let lines = ["parent: 3 together", "child: 3 together"];
+    says(&ended, &[&lines[..], &["parent: 4 together", "child: 4 together"]].concat());
+}
+
+#[test]
+fn labels_tell_the_jobs_apart() {
+    let run = on_hosts("spawn-label", "a:4", "").words("-n 1 --label");
+    let ended = run.arg(program("spawn", 5)).words("leaf").run().with_status(0);
+    says(&ended, &["[0] parent: 3 together", "[1:0] child: 3 together"]);
+}
+
+#[test]
+fn what_can_not_be_started_is_an_error_to_the_caller_who_goes_on() {
+    for (words, why) in [("missing", "/no/such/program"), ("toomany", "1000 tasks do not fit")] {
+        let ended = parents("spawn-refused", words).run().with_status(0);
+        says(&ended, &["refused"]);
+        assert!(ended.stderr.contains(why), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn jobs_connect_by_a_name() {
+    let ended = parents("spawn-port", "port").run().with_status(0);
+    let lines = ["parent: 3 together", "child: 3 together"];
+    says(&ended, &[lines, lines].concat());
+}
+
+#[test]
+fn an_abort_of_one_that_was_spawned_ends_all_and_is_told_with_its_job() {
+    let ended = parents("spawn-abort", "abort").run().with_status(7);
+    let is_told = |line: &str| line.starts_with("task ") && line.contains(" of job 1 on ");
+    assert!(ended.stderr.lines().any(is_told), "{}", ended.stderr);
+}
+
+#[test]
+fn many_one_after_another_end_well() {
+    let ended = parents("spawn-many", "many 10").run().with_status(0);
+    says(&ended, &["done", "done"]);
+}

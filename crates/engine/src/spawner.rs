@@ -1,0 +1,340 @@
+//! What the head decides about jobs that tasks have asked for (`MPI_Comm_spawn_multiple`).
+//!
+//! A job is placed in the slots that are free, on nodes that have an agent: a spawn starts no agents. It is launched when
+//! its programs were found on all of its nodes, and is answered for when all of its tasks were created. If anything
+//! fails before that, the whole of it is ended and the task that asked is told why; nothing else is disturbed. From
+//! then on it is connected with those that were there before: what goes wrong with it goes wrong with all (MPI-4.1
+//! §11.10.4).
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use model::{
+    HostList, IdSet, JobId, NodeId, PlacementError, Rank, Request, Slots, SpawnProgram, SpawnReply,
+    SpawnRequest, TaskMap, place,
+};
+use proto::Event;
+use wire::{
+    App, IoSpec, JobFault, JobSpec, JobWarning, Launch, Message, Milestone, Origin, OutputSpec,
+    Stdin,
+};
+
+use crate::HeadConfig;
+use crate::engine::Orders;
+
+/// The jobs of a session that tasks have asked for, and the room that is left for others.
+#[derive(Debug)]
+pub(crate) struct Spawner {
+    /// The first job, which others are made after, as it was launched.
+    first: JobSpec,
+    /// The names of the nodes, as the user wrote them.
+    names: Vec<String>,
+    /// The room on each node.
+    slots: Vec<Slots>,
+    /// How many tasks of all jobs each node has.
+    used: Vec<u32>,
+    /// Jobs that are not over.
+    jobs: BTreeMap<JobId, Spawned>,
+    /// The number of the last job.
+    last: JobId,
+    refusals_told: u32,
+}
+
+/// A job that a task has asked for.
+#[derive(Debug)]
+struct Spawned {
+    map: TaskMap,
+    kvsname: String,
+    stage: Stage,
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// This task waits to be told what becomes of it.
+    Starting((JobId, Rank)),
+    /// Its tasks were created.
+    Running,
+    /// It could not be started, and is being ended.
+    Failed,
+}
+
+/// Why nothing can be started any more.
+const ENDING: &str = "the session is being ended";
+
+/// Refusals that the user is told of; their tasks are told of each.
+const REFUSALS_TOLD_MAX: u32 = 8;
+
+/// What has room in a driver's numbers of descriptors.
+const JOBS_MAX: u32 = 1 << 24;
+
+impl Spawner {
+    pub(crate) fn new(config: &HeadConfig) -> Spawner {
+        Spawner {
+            first: config.job.clone(),
+            names: config.names.clone(),
+            slots: config.muster.slots.clone(),
+            used: alloc::vec![0; config.names.len()],
+            jobs: BTreeMap::new(),
+            last: config.job.job,
+            refusals_told: 0,
+        }
+    }
+
+    /// Handles that the first job is launched, perhaps elsewhere than was planned.
+    pub(crate) fn on_launch(&mut self, map: Option<&TaskMap>) {
+        if let Some(map) = map {
+            self.first.map = map.clone();
+        }
+        let map = self.first.map.clone();
+        self.count(&map, u32::saturating_add);
+    }
+
+    /// The jobs that are not over.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.jobs.keys().copied()
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Handles a task's request. `members` run jobs; without any, everything is being ended.
+    pub(crate) fn on_request(
+        &mut self,
+        caller: (JobId, Rank),
+        request: SpawnRequest,
+        members: Option<&IdSet>,
+        orders: &mut Orders,
+    ) {
+        let spec = match members {
+            Some(members) => self.spec(caller.0, request, members),
+            None => Err(ENDING.to_string()),
+        };
+        match spec {
+            Ok(spec) => {
+                self.count(&spec.map, u32::saturating_add);
+                self.last = spec.job;
+                let (map, kvsname) = (spec.map.clone(), spec.kvsname.clone());
+                self.jobs
+                    .insert(spec.job, Spawned { map, kvsname, stage: Stage::Starting(caller) });
+                orders.down.push(Message::Spawn(Box::new(spec)));
+            }
+            Err(words) => self.refuse(caller, words, orders),
+        }
+    }
+
+    /// Handles that all nodes of a job have come so far with it.
+    pub(crate) fn on_reached(
+        &mut self,
+        id: JobId,
+        milestone: Milestone,
+        members: &IdSet,
+        orders: &mut Orders,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Stage::Starting(caller) = job.stage else { return };
+        match milestone {
+            Milestone::Prepared => {
+                orders.events.push_back(Event::Launched(id));
+                let launch = Launch { job: id, members: members.clone(), map: None };
+                orders.down.push(Message::Launch(Box::new(launch)));
+            }
+            Milestone::Created => {
+                job.stage = Stage::Running;
+                let (kvsname, tasks) = (job.kvsname.clone(), job.map.len());
+                reply(caller, SpawnReply::Started { kvsname, tasks }, orders);
+            }
+        }
+    }
+
+    /// Handles a fault of a job, if it is one that has kept the job from starting. Returns whether it is.
+    pub(crate) fn on_fault(&mut self, id: JobId, fault: &JobFault, orders: &mut Orders) -> bool {
+        let Some(job) = self.jobs.get_mut(&id) else { return false };
+        let (caller, words) = match (job.stage, words_of(fault)) {
+            (Stage::Starting(caller), Some(words)) => (caller, words),
+            (Stage::Starting(_) | Stage::Running, _) => return false,
+            (Stage::Failed, _) => return true, // what has failed on a node may fail on others, too
+        };
+        job.stage = Stage::Failed;
+        orders.events.push_back(Event::Stopping(id));
+        orders.down.push(Message::Stop { job: id, grace_ms: 0 });
+        self.refuse(caller, words, orders);
+        true
+    }
+
+    /// The node of a task of a job that runs.
+    pub(crate) fn node_of(&self, id: JobId, rank: Rank) -> Option<NodeId> {
+        self.jobs.get(&id)?.map.node_of(rank)
+    }
+
+    /// Handles that nothing of a job runs any more.
+    pub(crate) fn on_done(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.remove(&id) {
+            self.count(&job.map, u32::saturating_sub);
+        }
+    }
+
+    /// Handles that the first job is over.
+    pub(crate) fn on_first_done(&mut self) {
+        let map = core::mem::take(&mut self.first.map);
+        self.count(&map, u32::saturating_sub);
+    }
+
+    /// Tells all who still wait that nothing will come of it, since everything is being ended.
+    pub(crate) fn give_up(&mut self, orders: &mut Orders) {
+        for job in self.jobs.values_mut() {
+            if let Stage::Starting(caller) = job.stage {
+                job.stage = Stage::Failed;
+                reply(caller, SpawnReply::Refused(ENDING.to_string()), orders);
+            }
+        }
+    }
+
+    fn refuse(&mut self, caller: (JobId, Rank), words: String, orders: &mut Orders) {
+        if self.refusals_told < REFUSALS_TOLD_MAX {
+            self.refusals_told += 1;
+            let warning = JobWarning::SpawnRefused { rank: caller.1, words: words.clone() };
+            orders.events.push_back(Event::JobWarning(caller.0, warning));
+        }
+        reply(caller, SpawnReply::Refused(words), orders);
+    }
+
+    fn count(&mut self, map: &TaskMap, change: impl Fn(u32, u32) -> u32) {
+        for (used, tasks) in self.used.iter_mut().zip(map.counts()) {
+            *used = change(*used, tasks);
+        }
+    }
+
+    /// The job that a task asks for, or why there is none.
+    fn spec(&self, by: JobId, request: SpawnRequest, members: &IdSet) -> Result<JobSpec, String> {
+        if self.last.0 + 1 >= JOBS_MAX {
+            return Err(format!("a session has no more than {JOBS_MAX} jobs"));
+        }
+        let job = JobId(self.last.0 + 1);
+        let map = self.place(&request, members)?;
+        let mut first_rank = Rank(0);
+        let mut apps = Vec::new();
+        for program in &request.programs {
+            apps.push(self.app(first_rank, program)?);
+            first_rank.0 += program.tasks;
+        }
+        let output = OutputSpec { merged: self.first.io.output.merged, ..OutputSpec::default() };
+        Ok(JobSpec {
+            job,
+            apps,
+            map,
+            is_movable: false,
+            kvsname: format!("{}.{}", self.first.kvsname, job.0),
+            origin: Some(Origin { kvsname: self.kvsname_of(by), preput: request.preput }),
+            io: IoSpec { stdin: Stdin::Nobody, output, records: false },
+            ..self.first.clone()
+        })
+    }
+
+    fn kvsname_of(&self, job: JobId) -> String {
+        let spawned = self.jobs.get(&job).map(|job| &job.kvsname);
+        spawned.unwrap_or(&self.first.kvsname).clone()
+    }
+
+    /// A program as the first of the first job would run, but for what is said of it: `wdir` and `path`.
+    fn app(&self, first_rank: Rank, program: &SpawnProgram) -> Result<App, String> {
+        let model = self.first.apps.first().ok_or("the first job has no program")?;
+        let mut argv: Vec<Bytes> = program.argv.iter().cloned().map(Bytes::from).collect();
+        let name = argv.first_mut().filter(|name| !name.is_empty()).ok_or("it names no program")?;
+        if let Some(path) = program.info("path") {
+            *name = [path, b"/", name].concat().into();
+        }
+        let dir = match program.info("wdir") {
+            Some(dir) if dir.starts_with(b"/") => Bytes::copy_from_slice(dir),
+            Some(dir) => [&model.dir, &b"/"[..], dir].concat().into(),
+            None => model.dir.clone(),
+        };
+        Ok(App { first_rank, argv, env: model.env.clone(), dir })
+    }
+
+    /// Places each program in the room that those before it have left.
+    fn place(&self, request: &SpawnRequest, members: &IdSet) -> Result<TaskMap, String> {
+        let wanted = request.tasks();
+        self.check_universe(wanted)?;
+        let mut used = self.used.clone();
+        let mut map = TaskMap::new();
+        for program in &request.programs {
+            let nodes = self.nodes_for(program, members)?;
+            let slots: Vec<Slots> = nodes.iter().map(|node| self.free(*node, &used)).collect();
+            let tasks = Request { tasks: Some(program.tasks), ..Request::default() };
+            let too_large = |_| PlacementError::TooLarge(wanted);
+            let placed = place(&slots, &tasks)
+                .and_then(|placed| placed.over(&nodes).map_err(too_large))
+                .map_err(|error| error.to_string())?;
+            for (used, tasks) in used.iter_mut().zip(placed.counts()) {
+                *used += tasks;
+            }
+            map.append(&placed).map_err(|error| too_large(error).to_string())?;
+        }
+        if map.is_empty() { Err(no_tasks()) } else { Ok(map) }
+    }
+
+    fn check_universe(&self, wanted: u64) -> Result<(), String> {
+        let Some(universe) = self.first.universe_size else { return Ok(()) };
+        let used: u64 = self.used.iter().copied().map(u64::from).sum();
+        let free = u64::from(universe).saturating_sub(used);
+        if wanted <= free {
+            return Ok(());
+        }
+        Err(format!("{wanted} tasks do not fit: {free} of {universe} slots are free"))
+    }
+
+    /// The room that is left on a node; nothing says how much where no node has slots.
+    fn free(&self, node: NodeId, used: &[u32]) -> Slots {
+        if self.slots.iter().all(|slots| slots.given.is_none()) {
+            return Slots::default();
+        }
+        let index = node.0 as usize;
+        let given = self.slots.get(index).and_then(|slots| slots.given).unwrap_or(1);
+        Slots::of(given.saturating_sub(used.get(index).copied().unwrap_or_default()))
+    }
+
+    /// The nodes that a program may run on: those that have agents, or those of them that it names.
+    fn nodes_for(&self, program: &SpawnProgram, members: &IdSet) -> Result<Vec<NodeId>, String> {
+        let there: Vec<NodeId> = members.iter().map(|agent| NodeId(agent - 1)).collect();
+        let Some(hosts) = program.info("host").or_else(|| program.info("hosts")) else {
+            return Ok(there);
+        };
+        let hosts = core::str::from_utf8(hosts).map_err(|error| error.to_string())?;
+        let hosts: HostList = hosts.parse().map_err(|error| format!("`{hosts}`: {error}"))?;
+        let find = |name: &str| {
+            let is_it =
+                |node: &NodeId| self.names.get(node.0 as usize).is_some_and(|it| it == name);
+            let found = there.iter().copied().find(is_it);
+            found.ok_or_else(|| format!("no agent of this session runs on `{name}`"))
+        };
+        hosts.nodes().iter().map(|node| find(&node.name)).collect()
+    }
+}
+
+fn no_tasks() -> String {
+    "it asks for no tasks".to_string()
+}
+
+fn reply((job, rank): (JobId, Rank), reply: SpawnReply, orders: &mut Orders) {
+    orders.down.push(Message::SpawnReply(job, rank, Box::new(reply)));
+}
+
+/// Why a job could not be started, if a fault says that.
+fn words_of(fault: &JobFault) -> Option<String> {
+    match fault {
+        JobFault::Program { words, .. } => Some(format!("its program: {words}")),
+        JobFault::Directory { words, .. } => Some(format!("its directory: {words}")),
+        JobFault::Spawn { rank, words, .. } => Some(format!("its task {rank}: {words}")),
+        JobFault::Output { .. }
+        | JobFault::Task { .. }
+        | JobFault::Unfinalized { .. }
+        | JobFault::Abort { .. }
+        | JobFault::Pmi { .. } => None,
+    }
+}

@@ -1,0 +1,397 @@
+//! Jobs that tasks have started while theirs runs.
+
+use bytes::Bytes;
+use engine::{Effect, Input, LinkEnd, LinkId, exit_code};
+use model::{
+    AgentId, ExitStatus, IdSet, JobId, Rank, Slots, SpawnProgram, SpawnReply, SpawnRequest,
+    StatusRuns, TaskMap, Tree, Usage,
+};
+use wire::{JobFault, JobSpec, Launch, Message, Milestone, Origin, Stream};
+
+use crate::member::{
+    JOB, Member, PARENT, app, is_stop, job, job_on_each, killed, launched_agent, messages, running,
+};
+
+const SPAWNED: JobId = JobId(1);
+const CALLER: Rank = Rank(0);
+
+/// `programs` with so many tasks each.
+fn request(programs: &[(&str, u32)]) -> SpawnRequest {
+    let program = |&(name, tasks): &(&str, u32)| SpawnProgram {
+        tasks,
+        argv: vec![name.as_bytes().to_vec(), b"argument".to_vec()],
+        info: vec![],
+    };
+    SpawnRequest {
+        programs: programs.iter().map(program).collect(),
+        preput: vec![(b"PORT".to_vec(), b"tag#0".to_vec())],
+    }
+}
+
+/// A head with a task and two slots on each of `n` nodes.
+fn head(n: u32) -> Member {
+    let mut head = running(n, |config| {
+        config.job = JobSpec { universe_size: Some(2 * n), ..job_on_each(n) };
+        config.muster.slots = vec![Slots::of(2); n as usize];
+    });
+    head.effects();
+    head
+}
+
+fn asks(head: &mut Member, request: SpawnRequest) -> Vec<Message> {
+    head.message(LinkId(1), Message::SpawnRequest(JOB, CALLER, Box::new(request)));
+    head.sent()
+}
+
+fn reaches(head: &mut Member, child: u64, milestone: Milestone) {
+    head.message(LinkId(child), Message::Reached(SPAWNED, milestone));
+}
+
+fn is_done(head: &mut Member, child: u64, job: JobId) {
+    let done = Message::Done { job, statuses: StatusRuns::default(), by_order: false };
+    head.message(LinkId(child), done);
+}
+
+fn faults(head: &mut Member, child: u64, fault: JobFault) {
+    head.message(LinkId(child), Message::JobFault(SPAWNED, Box::new(fault)));
+}
+
+/// The answer among what was sent.
+#[track_caller]
+fn answer(sent: &[Message]) -> SpawnReply {
+    let reply = |message: &Message| {
+        let Message::SpawnReply(JOB, CALLER, reply) = message else { return None };
+        Some((**reply).clone())
+    };
+    let replies: Vec<SpawnReply> = sent.iter().filter_map(reply).collect();
+    let [reply] = &replies[..] else { panic!("{sent:?}") };
+    reply.clone()
+}
+
+#[track_caller]
+fn refusal(sent: &[Message]) -> String {
+    match answer(sent) {
+        SpawnReply::Refused(words) => words,
+        SpawnReply::Started { .. } => panic!("it was started"),
+    }
+}
+
+fn has_stop(sent: &[Message], id: JobId) -> bool {
+    sent.iter().any(|message| matches!(message, Message::Stop { job, .. } if *job == id))
+}
+
+/// A job with two tasks, both on node 2.
+fn two_on_the_second(head: &mut Member) -> Vec<Message> {
+    let mut request = request(&[("./worker", 1)]);
+    request.programs[0].info.push((b"host".to_vec(), b"n2".to_vec()));
+    asks(head, request)
+}
+
+#[test]
+fn a_job_is_prepared_then_launched_then_answered_for_and_only_its_nodes_hear_of_it() {
+    let mut head = head(2);
+    let sent = two_on_the_second(&mut head);
+    let [Message::Spawn(spec)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((spec.job, spec.map.len(), spec.map.nodes()), (SPAWNED, 1, IdSet::range(1, 1)));
+    assert_eq!(spec.apps[0].argv, [&b"./worker"[..], b"argument"]);
+    let origin = spec.origin.as_ref().unwrap();
+    assert_eq!((origin.kvsname.as_str(), origin.preput.len()), ("kvs_0", 1));
+    assert_ne!(spec.kvsname, origin.kvsname);
+    reaches(&mut head, 2, Milestone::Prepared);
+    let sent = head.sent();
+    assert!(matches!(&sent[..], [Message::Launch(launch)] if launch.job == SPAWNED), "{sent:?}");
+    reaches(&mut head, 2, Milestone::Created);
+    let sent = head.sent();
+    let kvsname = spec.kvsname.clone();
+    assert_eq!(answer(&sent), SpawnReply::Started { kvsname, tasks: 1 });
+    assert_eq!(sent.len(), 1);
+}
+
+#[test]
+fn what_can_not_be_placed_is_refused_and_nobody_hears_of_it() {
+    let on = |host: &str| {
+        let mut request = request(&[("./worker", 1)]);
+        request.programs[0].info.push((b"host".to_vec(), host.as_bytes().to_vec()));
+        request
+    };
+    let nameless = SpawnRequest {
+        programs: vec![SpawnProgram { tasks: 1, argv: vec![vec![]], info: vec![] }],
+        preput: vec![],
+    };
+    for (request, words) in [
+        (request(&[("./worker", 3)]), "3 tasks do not fit: 2 of 4 slots are free"),
+        (request(&[("./worker", u32::MAX), ("b", u32::MAX)]), "do not fit: 2 of 4 slots are free"),
+        (on("n3"), "no agent of this session runs on `n3`"),
+        (on("n["), "`n[`: "),
+        (request(&[("./worker", 0)]), "the number of tasks must be at least 1"),
+        (request(&[]), "it asks for no tasks"),
+        (nameless, "it names no program"),
+    ] {
+        let mut head = head(2);
+        let sent = asks(&mut head, request);
+        assert!(refusal(&sent).contains(words), "{sent:?}");
+        assert_eq!(sent.len(), 1);
+    }
+}
+
+#[test]
+fn programs_of_one_request_share_the_room_and_what_is_over_gives_it_back() {
+    let mut head = head(2);
+    for number in 1..=300 {
+        let sent = asks(&mut head, request(&[("./a", 1), ("./b", 1)]));
+        let [Message::Spawn(spec), Message::Spawn(_)] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!((spec.job, spec.map.tasks_on(model::NodeId(0))), (JobId(number), 1));
+        assert_eq!(spec.app_of(Rank(1)), 1);
+        refusal(&asks(&mut head, request(&[("./c", 1)])));
+        for milestone in [Milestone::Prepared, Milestone::Created] {
+            for child in [1, 2] {
+                head.message(LinkId(child), Message::Reached(JobId(number), milestone));
+            }
+        }
+        assert!(matches!(answer(&head.sent()), SpawnReply::Started { tasks: 2, .. }));
+        [1, 2].into_iter().for_each(|child| is_done(&mut head, child, JobId(number)));
+        head.effects();
+    }
+}
+
+#[test]
+fn a_program_that_is_missing_ends_the_whole_of_its_job_and_nothing_else() {
+    let mut head = head(2);
+    asks(&mut head, request(&[("./a", 1), ("./missing", 1)]));
+    reaches(&mut head, 1, Milestone::Prepared);
+    let words = "`./missing` was not found".to_string();
+    for child in [2, 1] {
+        let (agent, words) = (AgentId(child), words.clone());
+        faults(&mut head, child.into(), JobFault::Program { agent, app: 1, errno: 2, words });
+    }
+    let sent = head.sent();
+    assert_eq!(refusal(&sent), "its program: `./missing` was not found");
+    assert!(has_stop(&sent, SPAWNED) && !has_stop(&sent, JOB), "{sent:?}");
+    [1, 2].into_iter().for_each(|child| is_done(&mut head, child, SPAWNED));
+    assert_eq!((head.outcome().code, head.outcome().spawned_faults.len()), (0, 0));
+    let sent = asks(&mut head, request(&[("./a", 2)]));
+    assert!(matches!(&sent[..], [Message::Spawn(_), ..]), "its room is free: {sent:?}");
+}
+
+#[test]
+fn tasks_that_can_not_be_created_are_the_askers_affair_however_many_fail() {
+    let mut head = head(2);
+    asks(&mut head, request(&[("./a", 2)]));
+    [1, 2].into_iter().for_each(|child| reaches(&mut head, child, Milestone::Prepared));
+    head.effects();
+    for child in [1, 2] {
+        let (rank, words) = (Rank(0), "fork".to_string());
+        faults(&mut head, child, JobFault::Spawn { rank, errno: 11, words });
+        reaches(&mut head, child, Milestone::Created);
+    }
+    assert_eq!(refusal(&head.sent()), "its task 0: fork");
+    assert_eq!(head.outcome().code, 0);
+}
+
+#[test]
+fn a_failure_of_a_job_that_runs_is_a_failure_of_all_and_tells_job_and_node() {
+    for fault in [
+        JobFault::Task { rank: Rank(1), status: ExitStatus::Exited(7) },
+        JobFault::Abort { rank: Rank(1), code: 7, message: String::new() },
+    ] {
+        let mut head = head(2);
+        asks(&mut head, request(&[("./a", 2)]));
+        for milestone in [Milestone::Prepared, Milestone::Created] {
+            [1, 2].into_iter().for_each(|child| reaches(&mut head, child, milestone));
+        }
+        head.effects();
+        faults(&mut head, 2, fault.clone());
+        let sent = head.sent();
+        assert!(has_stop(&sent, JOB) && has_stop(&sent, SPAWNED), "{sent:?}");
+        assert_eq!(head.outcome().code, 7);
+        let [told] = &head.outcome().spawned_faults[..] else { panic!() };
+        assert_eq!((told.job, told.node, &told.fault), (SPAWNED, Some(model::NodeId(1)), &fault));
+    }
+}
+
+#[test]
+fn who_waits_while_all_is_ended_and_who_asks_then_is_refused() {
+    let mut head = head(2);
+    asks(&mut head, request(&[("./a", 1)]));
+    let fault = JobFault::Task { rank: Rank(0), status: ExitStatus::Exited(3) };
+    head.message(LinkId(2), Message::JobFault(JOB, Box::new(fault)));
+    assert_eq!(refusal(&head.sent()), "the session is being ended");
+    let sent = asks(&mut head, request(&[("./a", 1)]));
+    assert_eq!(refusal(&sent), "the session is being ended");
+}
+
+#[test]
+fn the_session_ends_when_its_last_job_has_whichever_that_is() {
+    for order in [[JOB, SPAWNED], [SPAWNED, JOB]] {
+        let mut head = head(2);
+        two_on_the_second(&mut head);
+        [Milestone::Prepared, Milestone::Created]
+            .into_iter()
+            .for_each(|milestone| reaches(&mut head, 2, milestone));
+        head.effects();
+        for (index, job) in order.into_iter().enumerate() {
+            is_done(&mut head, 2, job);
+            if job == JOB {
+                is_done(&mut head, 1, job);
+            }
+            let sent = head.sent();
+            assert_eq!(sent.contains(&Message::Shutdown), index == 1, "{sent:?}");
+        }
+    }
+}
+
+#[test]
+fn the_loss_of_an_agent_ends_everything_however_far_a_spawn_has_come() {
+    for reached in 0..=3 {
+        let mut head = head(2);
+        asks(&mut head, request(&[("./a", 2)]));
+        for milestone in [Milestone::Prepared, Milestone::Created].into_iter().take(reached) {
+            [1, 2].into_iter().for_each(|child| reaches(&mut head, child, milestone));
+        }
+        if reached == 3 {
+            is_done(&mut head, 2, SPAWNED);
+        }
+        head.effects();
+        let end = LinkEnd::Closed;
+        head.input(Input::LinkDown { link: LinkId(2), end, words: String::new() });
+        head.pass(std::time::Duration::from_secs(2));
+        let sent = head.sent();
+        assert!(has_stop(&sent, JOB) && has_stop(&sent, SPAWNED), "{reached}: {sent:?}");
+        assert_eq!(head.outcome().code, exit_code::AGENT_LOST);
+        [SPAWNED, JOB].into_iter().for_each(|job| is_done(&mut head, 1, job));
+        assert!(head.sent().contains(&Message::Shutdown), "{reached}");
+    }
+}
+
+/// Agent 1, with a task of the first job, and one of the job that it gets.
+fn agent_with_a_spawned_job() -> Member {
+    let mut agent = launched_agent(1);
+    agent.message(PARENT, Message::Spawn(Box::new(spawned(job(1, 1)))));
+    agent
+}
+
+fn spawned(job: JobSpec) -> JobSpec {
+    let origin = Origin { kvsname: "kvs_0".into(), preput: vec![] };
+    let apps = vec![app(0, "worker")];
+    JobSpec { job: SPAWNED, kvsname: "kvs_0.1".into(), origin: Some(origin), apps, ..job }
+}
+
+fn prepared(fault: Option<JobFault>) -> Input {
+    Input::Prepared { job: SPAWNED, fault, pmi_port: None, open_mpi: vec![] }
+}
+
+fn order_to_launch() -> Message {
+    Message::Launch(Box::new(Launch { job: SPAWNED, members: IdSet::range(1, 9), map: None }))
+}
+
+#[test]
+fn an_agent_tells_each_milestone_once_and_forgets_the_job_when_it_is_over() {
+    let mut agent = agent_with_a_spawned_job();
+    assert!(matches!(&agent.effects()[..], [Effect::Prepare { .. }]));
+    agent.input(prepared(None));
+    assert_eq!(agent.sent(), [Message::Reached(SPAWNED, Milestone::Prepared)]);
+    agent.message(PARENT, order_to_launch());
+    let effects = agent.effects();
+    let [Effect::Spawn(spawn)] = &effects[..] else { panic!("{effects:?}") };
+    for variable in [&b"PMI_SPAWNED=1"[..], b"CONVOKE_JOB=kvs_0.1"] {
+        assert!(spawn.env.iter().any(|own| own == variable), "{:?}", spawn.env);
+    }
+    agent.input(Input::Spawned { job: SPAWNED, rank: Rank(0), result: Ok(200) });
+    assert_eq!(agent.sent(), [Message::Reached(SPAWNED, Milestone::Created)]);
+    ends(&mut agent);
+    let sent = agent.sent();
+    assert!(matches!(&sent[..], [Message::Done { job: SPAWNED, .. }]), "{sent:?}");
+    agent.input(Input::TaskPmi { job: SPAWNED, rank: Rank(0), data: Bytes::from_static(b"late") });
+    agent.message(PARENT, Message::Spawn(Box::new(spawned(job(1, 1)))));
+    assert!(matches!(&agent.effects()[..], [Effect::Prepare { .. }]), "the number is free again");
+}
+
+fn ends(agent: &mut Member) {
+    let (job, rank, status) = (SPAWNED, Rank(0), ExitStatus::SUCCESS);
+    agent.input(Input::TaskExited { job, rank, status, usage: Usage::default() });
+    for stream in [Stream::Stdout, Stream::Stderr] {
+        agent.input(Input::TaskOutputEnd { job, rank, stream });
+    }
+    agent.input(Input::TaskPmiClosed { job, rank });
+    assert!(agent.effects().contains(&Effect::Sweep(SPAWNED)));
+    agent.input(Input::Swept(SPAWNED));
+}
+
+#[test]
+fn a_job_that_is_ended_before_it_was_launched_gives_back_what_was_prepared() {
+    for is_prepared in [false, true] {
+        let mut agent = agent_with_a_spawned_job();
+        if is_prepared {
+            agent.input(prepared(None));
+        }
+        agent.effects();
+        agent.message(PARENT, Message::Stop { job: SPAWNED, grace_ms: 0 });
+        let effects = agent.effects();
+        assert!(effects.contains(&Effect::Sweep(SPAWNED)), "{effects:?}");
+        assert!(!effects.iter().any(|effect| matches!(effect, Effect::SignalTasks { .. })));
+        if !is_prepared {
+            agent.input(prepared(None));
+        }
+        agent.message(PARENT, order_to_launch());
+        agent.input(Input::Swept(SPAWNED));
+        let sent = agent.sent();
+        assert!(matches!(&sent[..], [Message::Done { job: SPAWNED, .. }]), "{sent:?}");
+    }
+}
+
+#[test]
+fn a_job_goes_only_to_those_below_that_have_tasks_of_it() {
+    let first = JobSpec { ..job_on_each(3) };
+    let mut agent = Member::agent_of(1, Tree::Flat, IdSet::range(2, 3), first);
+    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
+    for child in [2, 3] {
+        agent.child_joins(child);
+        agent.joined(child, IdSet::range(child, child));
+    }
+    let members = IdSet::range(1, 3);
+    agent.message(PARENT, Message::Launch(Box::new(Launch { job: JOB, members, map: None })));
+    agent.effects();
+    let map = TaskMap::from_counts([0, 0, 2]).unwrap();
+    agent.message(PARENT, Message::Spawn(Box::new(spawned(JobSpec { map, ..job(1, 1) }))));
+    let to_third = |effects: &[Effect]| {
+        let sends = effects
+            .iter()
+            .all(|effect| matches!(effect, Effect::Send { links, .. } if links[..] == [LinkId(3)]));
+        sends && effects.len() == 1
+    };
+    assert!(to_third(&agent.effects()));
+    agent.message(LinkId(3), Message::Reached(SPAWNED, Milestone::Prepared));
+    assert_eq!(agent.sent(), [Message::Reached(SPAWNED, Milestone::Prepared)]);
+    agent.message(PARENT, order_to_launch());
+    assert!(to_third(&agent.effects()));
+    agent.message(LinkId(2), Message::Reached(SPAWNED, Milestone::Created));
+    let closes = agent.effects().contains(&Effect::Close(LinkId(2)));
+    assert!(closes, "agent 2 has nothing to do with that job");
+}
+
+#[test]
+fn an_answer_comes_to_the_task_that_asked() {
+    let mut agent = launched_agent(1);
+    let ask = b"cmd=init pmi_version=1 pmi_subversion=1\nmcmd=spawn\nnprocs=1\nexecname=a\ntotspawns=1\nspawnssofar=1\nendcmd\n";
+    agent.input(Input::TaskPmi { job: JOB, rank: CALLER, data: Bytes::from_static(ask) });
+    let effects = agent.effects();
+    assert!(matches!(&messages(&effects)[..], [Message::SpawnRequest(JOB, CALLER, _)]));
+    let reply = SpawnReply::Refused("no room".into());
+    agent.message(PARENT, Message::SpawnReply(JOB, CALLER, Box::new(reply)));
+    let data = Bytes::from_static(b"cmd=spawn_result rc=-1 status=1 msg=no_room\n");
+    assert_eq!(agent.effects(), [Effect::PmiSend { job: JOB, rank: CALLER, data }]);
+}
+
+#[test]
+fn one_that_dies_after_it_has_asked_takes_the_session_with_it_and_is_not_answered() {
+    let mut head = head(2);
+    asks(&mut head, request(&[("./a", 2)]));
+    head.message(
+        LinkId(1),
+        Message::JobFault(JOB, Box::new(JobFault::Task { rank: CALLER, status: killed() })),
+    );
+    assert!(head.effects().iter().any(is_stop));
+    reaches(&mut head, 1, Milestone::Prepared);
+    reaches(&mut head, 2, Milestone::Prepared);
+    assert_eq!(head.sent(), [], "a job that is being ended is not launched");
+}
