@@ -3,7 +3,7 @@
 use bolero::check;
 use bytes::Bytes;
 use model::Rank;
-use pmi::{Call, ClientError, Effect, JobInfo, LocalTask, Pairs, Server};
+use pmi::{Call, ClientError, Effect, Introduction, JobInfo, LocalTask, Pairs, Server};
 
 /// Well under a second of CI; explore with `cargo bolero test`.
 const ITERATIONS: usize = 20_000;
@@ -37,24 +37,42 @@ fn the_cuts_between_reads_do_not_change_whose_call_it_is() {
         |(cuts, choices, fill)| {
             let said: String = choices.iter().map(piece).collect();
             let fill = "x".repeat(usize::from(fill % 300));
-            for bytes in [format!("cmd=initack pmiid=7 {fill}\n{said}"), format!("{said}{fill}\n")]
-            {
+            let greeting = "cmd=init pmi_version=2 pmi_subversion=0\n";
+            for bytes in [
+                format!("cmd=initack pmiid=7 {fill}\n{said}"),
+                format!("{greeting}21    cmd=fullinit;srcid=7;{said}"),
+                format!("{greeting}{said}{fill}"),
+                format!("{said}{fill}\n"),
+            ] {
                 assert_eq!(caller(bytes.as_bytes(), &[]), caller(bytes.as_bytes(), cuts));
             }
         },
     );
 }
 
-/// The rank that is claimed, and all that is sent behind that.
-fn caller(bytes: &[u8], cuts: &[u8]) -> Result<Option<(Rank, Vec<u8>)>, ClientError> {
+/// What is answered before the rank is known, and who that is with all that is sent behind that.
+type Called = (Vec<u8>, Result<Option<Introduction>, ClientError>);
+
+fn caller(bytes: &[u8], cuts: &[u8]) -> Called {
+    let mut answer = Vec::new();
+    let called = introduction(bytes, cuts, &mut answer);
+    (answer, called)
+}
+
+fn introduction(
+    bytes: &[u8],
+    cuts: &[u8],
+    answer: &mut Vec<u8>,
+) -> Result<Option<Introduction>, ClientError> {
     let mut call = Call::default();
     let mut rest = bytes;
     let mut cuts = cuts.iter();
     while !rest.is_empty() {
         let cut = cuts.next().map_or(rest.len(), |cut| usize::from(*cut).min(rest.len()));
         let (read, after) = rest.split_at(cut);
-        if let Some((rank, behind)) = call.feed(read)? {
-            return Ok(Some((rank, [behind, after.to_vec()].concat())));
+        if let Some(introduction) = call.feed(read, answer)? {
+            let bytes = [introduction.bytes, after.to_vec()].concat();
+            return Ok(Some(Introduction { bytes, ..introduction }));
         }
         rest = after;
     }

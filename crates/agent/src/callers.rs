@@ -8,6 +8,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
+use bytes::Bytes;
 use engine::{CallerId, Input, PmiPort};
 use model::{JobId, Time};
 use os::net::{self, ListenError, Listener};
@@ -70,6 +71,13 @@ impl Callers {
                 self.callers.remove(&caller);
                 reactor.report(Input::CallerGone(job, caller));
             }
+        }
+    }
+
+    /// Writes to somebody who is no task yet. That he may be gone, the next read finds.
+    pub(crate) fn answer(&mut self, reactor: &Reactor, caller: CallerId, data: Bytes) {
+        if let Some((_, pmi)) = self.callers.get_mut(&caller) {
+            let _ = pmi.write(&reactor.poller, data);
         }
     }
 

@@ -419,6 +419,9 @@ impl<'a> Driver<'a> {
                     task.write_pmi(&mut self.reactor, data);
                 }
             }
+            Effect::AnswerCaller { caller, data } => {
+                self.callers.answer(&self.reactor, caller, data);
+            }
             Effect::AdmitCaller { caller, job, rank } => {
                 if let Some(pmi) = self.callers.take(caller)
                     && let Some(task) = self.tasks.get(job, rank)

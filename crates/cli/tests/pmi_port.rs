@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use support::convoke::{Convoke, Running};
-use support::ring::{check_ring, ring};
+use support::ring::{check_ring, pmi2, ring};
 use support::stand::on_hosts;
 use testkit::fixture;
 
@@ -25,6 +25,19 @@ fn mpi_programs_connect_and_need_no_descriptor() {
         let on: Vec<&str> = on.split(',').collect();
         check_ring(&ended.with_status(0), 4, &on);
     }
+}
+
+#[test]
+fn programs_of_slurms_pmi_2_library_connect_and_greet_before_they_say_their_rank() {
+    let run = on_hosts("port-pmi2", "a:2,b:2", "").words("--pmi-port sh -c");
+    let script =
+        "exec env -i PMI_PORT=$PMI_PORT PMI_ID=$PMI_ID MPI_LOCALRANKID=$MPI_LOCALRANKID $0";
+    let ended = run.arg(script).arg(pmi2()).run().with_status(0);
+    assert_eq!(ended.text().matches(": well, with").count(), 4, "{ended:?}");
+    let run = on_hosts("port-pmi2-off", "a:2,b:2", "").words("--pmi-port --pmi 1");
+    let ended = run.arg(pmi2()).run().with_status(250);
+    let words = "PMI-2 is what `--pmi` leaves out: use `--pmi auto`";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
 }
 
 #[test]
@@ -60,12 +73,17 @@ fn a_wrong_rank_and_garbage_do_not_disturb_the_job_and_are_told() {
     let (mut running, port) = waiting("port-strangers", "a:2");
     for (words, why) in [
         ("cmd=initack pmiid=7\n", "it says that it is task 7, which does not run on this node"),
-        ("GET / HTTP/1.1\r\n\r\n", "a rank, but with `GET / HTTP/1.1\\r`"),
+        ("GET / HTTP/1.1\r\n\r\n", "do, but `GET / HTTP/1.1\\r`"),
         ("cmd=initack pmiid=1\n", "it says that it is task 1, which is connected"),
+        (
+            "cmd=init pmi_version=2 pmi_subversion=0\n21    cmd=fullinit;srcid=0;",
+            "it says that it is task 0, which is connected",
+        ),
     ] {
         let mut stranger = connect(port);
         stranger.write_all(words.as_bytes()).unwrap();
-        assert_eq!(answer(&mut stranger), "", "{words}");
+        let said = answer(&mut stranger);
+        assert_eq!(said.is_empty(), !words.starts_with("cmd=init "), "{words}: {said}");
         let told = |text: &[u8]| String::from_utf8_lossy(text).contains(why);
         running.wait_for_error(why, told);
     }

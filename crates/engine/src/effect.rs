@@ -96,6 +96,13 @@ pub enum Effect {
         /// The bytes.
         data: Bytes,
     },
+    /// Write to a connection that is no task's yet, whose program says more only then.
+    AnswerCaller {
+        /// The connection.
+        caller: CallerId,
+        /// The bytes: few enough for the empty buffer of a socket.
+        data: Bytes,
+    },
     /// Take a connection for that of a task from here on: [`crate::Input::TaskPmi`] brings what comes
     /// behind what it has said.
     AdmitCaller {

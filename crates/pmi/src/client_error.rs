@@ -55,8 +55,8 @@ pub enum ClientError {
         /// What is wrong with it.
         fault: GroupFault,
     },
-    /// Something else than `initack` from who connects to `PMI_PORT`.
-    #[error("it does not begin with `cmd=initack pmiid=` and a rank, but with `{0}`")]
+    /// Something else than its rank from who connects to `PMI_PORT`.
+    #[error("it does not say its rank, as `cmd=initack` and PMI-2's `cmd=fullinit` do, but `{0}`")]
     NotACall(Excerpt),
     /// `initack` over a connection that is known to be a task's.
     #[error("PMI `initack` of a task that is connected")]

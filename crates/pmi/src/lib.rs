@@ -9,6 +9,7 @@ extern crate alloc;
 mod server;
 
 mod asker;
+mod call;
 mod client_error;
 mod job_info;
 mod kvs;
@@ -22,12 +23,13 @@ mod spaces;
 mod task_env;
 mod values;
 
+pub use call::{Call, Introduction};
 pub use client_error::{ClientError, Excerpt};
 pub use job_info::{JobInfo, LocalTask};
 pub use kvs::{Kvs, PutError};
 pub use message_buffer::{Message, MessageBuffer};
 pub use pairs::{Pair, PairError, Pairs};
-pub use pmi1::{Call, GroupFault};
+pub use pmi1::GroupFault;
 pub use pmi2::AllgatherPiece;
 pub use server::{ClientState, Effect, Server, Waits};
 pub use task_env::{TaskEnv, Transport, is_of_outer_job};

@@ -134,7 +134,7 @@ fn too_long<'a>() -> Scan<'a> {
 }
 
 /// The length of the frame that a message begins, if it is one: a number with blanks before or behind it.
-fn frame_length(message: &[u8]) -> Option<usize> {
+pub(crate) fn frame_length(message: &[u8]) -> Option<usize> {
     let prefix = message.get(..MessageBuffer::PREFIX_BYTES)?;
     let number = str::from_utf8(prefix).ok()?.trim_matches(' ');
     if number.starts_with('+') { None } else { number.parse().ok() }

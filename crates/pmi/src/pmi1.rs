@@ -1,11 +1,9 @@
 //! What the messages of PMI-1.2 say (`reference/pmi1.md`).
 
-mod call;
 mod group;
 pub(crate) mod reply;
 mod request;
 
-pub use call::Call;
 pub use group::GroupFault;
 pub(crate) use group::Scope;
 pub use request::Fields;

@@ -39,7 +39,7 @@ use crate::meetings::Meetings;
 use crate::node_attributes::NodeAttributes;
 use crate::pmi1::reply;
 use crate::spaces::Spaces;
-use crate::{ClientError, Excerpt, JobInfo, Message, MessageBuffer, PairError};
+use crate::{ClientError, Excerpt, Introduction, JobInfo, Message, MessageBuffer, PairError};
 
 /// The server's state.
 #[derive(Debug)]
@@ -226,11 +226,14 @@ impl Server {
     }
 
     /// Answers a task that has connected to `PMI_PORT` and has said its rank, and handles what it sent behind that.
-    pub fn on_call(&mut self, rank: Rank, rest: &[u8]) {
-        let appnum = self.clients[self.index(rank)].appnum;
-        reply::initack(&mut self.replies, rank, self.info.size, appnum);
-        self.flush_replies(rank);
-        self.on_bytes(rank, rest);
+    pub fn on_call(&mut self, call: &Introduction) {
+        let rank = call.rank;
+        if call.by_initack {
+            let appnum = self.clients[self.index(rank)].appnum;
+            reply::initack(&mut self.replies, rank, self.info.size, appnum);
+            self.flush_replies(rank);
+        }
+        self.on_bytes(rank, &call.bytes);
     }
 
     /// Handles the end of a connection to `PMI_PORT`, after all its bytes. Where it was no abnormal one, a further

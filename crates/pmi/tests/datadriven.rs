@@ -5,10 +5,11 @@
 //! `repeat RANK N` (one read of N times the input, then a line end), `exchange` (the pending exchange comes back,
 //! with the input's `key=value` from elsewhere), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
 //! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`, `call` (each line of input is what
-//! one read of a connection to `PMI_PORT` finds), `connected RANK` (that was a task's, which sent each line of input behind
-//! it), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|PORT` (of the name service), `close FIRST LEFT RIGHT` (the
-//! ring is closed), `gathered` (the allgather comes back, with the input's `RANK=VALUE` from elsewhere), `spawned RANK
-//! TASKS` (its job of so many tasks runs), `spawned RANK refused` (with the input's reason).
+//! one read of a connection to `PMI_PORT` finds), `connected RANK [2]` (that was a task's, which sent each line of input
+//! behind it, or each as a frame), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|PORT` (of
+//! the name service), `close FIRST LEFT RIGHT` (the ring is closed), `gathered` (the allgather comes back, with the
+//! input's `RANK=VALUE` from elsewhere), `spawned RANK TASKS` (its job of so many tasks runs), `spawned RANK refused`
+//! (with the input's reason).
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
 
@@ -22,7 +23,8 @@ use model::{
     SpawnRequest,
 };
 use pmi::{
-    Call, ClientState, Effect, JobInfo, LocalTask, Message, MessageBuffer, Pairs, Server, Values,
+    Call, ClientState, Effect, Introduction, JobInfo, LocalTask, Message, MessageBuffer, Pairs,
+    Server, Values,
 };
 use testkit::{Case, run_datadriven};
 
@@ -174,14 +176,9 @@ impl Session {
     fn perform(&mut self, case: &Case<'_>) -> String {
         let rank = || Rank(case.args[0].parse().unwrap());
         match case.command {
-            "send" => {
-                let lines: String = case.input.iter().flat_map(|line| [line, "\n"]).collect();
-                self.server.on_bytes(rank(), lines.as_bytes());
-            }
+            "send" => self.server.on_bytes(rank(), lines(&case.input).as_bytes()),
             "frame" => {
-                let frames: String =
-                    case.input.iter().map(|body| format!("{:6}{body}", body.len())).collect();
-                self.server.on_bytes(rank(), frames.as_bytes());
+                self.server.on_bytes(rank(), frames(&case.input).as_bytes());
             }
             "raw" => case.input.iter().for_each(|l| self.server.on_bytes(rank(), &unescape(l))),
             "repeat" => {
@@ -203,10 +200,7 @@ impl Session {
                 }
             }
             "call" => return call(case),
-            "connected" => {
-                let lines: String = case.input.iter().flat_map(|line| [line, "\n"]).collect();
-                self.server.on_call(rank(), lines.as_bytes());
-            }
+            "connected" => self.server.on_call(&introduction(case)),
             "hung-up" => self.server.on_call_ended(rank()),
             "close" => {
                 let value = |index: usize| case.args[index].as_bytes().to_vec();
@@ -335,17 +329,42 @@ fn messages(bytes: &[u8]) -> Vec<String> {
 }
 
 fn call(case: &Case<'_>) -> String {
-    let mut call = Call::default();
+    let (mut call, mut out) = (Call::default(), String::new());
     for piece in &case.input {
-        match call.feed(&unescape(piece)) {
+        let mut answer = Vec::new();
+        let said = call.feed(&unescape(piece), &mut answer);
+        messages(&answer).iter().for_each(|line| out.push_str(&format!("< {line}\n")));
+        match said {
             Ok(None) => {}
-            Ok(Some((rank, rest))) => {
-                return format!("rank {rank}, then `{}`", rest.escape_ascii());
+            Ok(Some(Introduction { rank, by_initack, bytes })) => {
+                let how = if by_initack { "initack" } else { "fullinit" };
+                return out + &format!("rank {rank} by {how}, then `{}`", bytes.escape_ascii());
             }
-            Err(error) => return error.to_string(),
+            Err(error) => return out + &error.to_string(),
         }
     }
-    "(nothing)".to_owned()
+    if out.is_empty() { "(nothing)".to_owned() } else { out }
+}
+
+/// Of the task in the first argument, by `initack`, or as clients of PMI-2 do.
+fn introduction(case: &Case<'_>) -> Introduction {
+    let rank = case.args[0];
+    let said = match case.args.get(1) {
+        None => format!("cmd=initack pmiid={rank}\n{}", lines(&case.input)),
+        Some(_) => {
+            let init = frames(&[&format!("cmd=fullinit;srcid={rank};threaded=FALSE;")]);
+            format!("cmd=init pmi_version=2 pmi_subversion=0\n{init}{}", frames(&case.input))
+        }
+    };
+    Call::default().feed(said.as_bytes(), &mut Vec::new()).unwrap().unwrap()
+}
+
+fn lines(input: &[&str]) -> String {
+    input.iter().flat_map(|line| [line, "\n"]).collect()
+}
+
+fn frames(input: &[&str]) -> String {
+    input.iter().map(|body| format!("{:6}{body}", body.len())).collect()
 }
 
 /// The group in the first argument: `0-2,5:7`.

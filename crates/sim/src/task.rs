@@ -21,7 +21,7 @@ use crate::script::{Grouping, Step};
 pub(crate) const PIPE_BYTES: u64 = 65_536;
 
 /// What stands before the body of a frame of PMI-2.
-const PREFIX_BYTES: usize = 6;
+pub(crate) const PREFIX_BYTES: usize = 6;
 
 /// How long a step takes.
 const STEP_TIME: Duration = Duration::from_micros(10);
@@ -143,6 +143,8 @@ pub(crate) struct PmiConnection {
     missing: Vec<u32>,
     /// It has connected, where it does so itself.
     pub(crate) is_connected: bool,
+    /// What it sends once its greeting is answered, where it speaks PMI-2.
+    pub(crate) unsent: Bytes,
     /// The engine was told that the task has closed it.
     pub(crate) is_over: bool,
 }

@@ -11,9 +11,6 @@ use crate::support::stand::client_libraries;
 /// The options that have tasks find their connection in either way.
 const INTERFACES: [&str; 2] = ["", "--pmi-port"];
 
-/// Slurm's client says over a port first what it speaks, and not who it is.
-const SLURMS_INTERFACES: [&str; 1] = [""];
-
 #[test]
 fn mpich_5_runs_over_either_interface() {
     everywhere(&INTERFACES, |world, hosts, interface| {
@@ -51,8 +48,8 @@ fn intel_mpi_runs_with_our_libraries_over_either_interface() {
 
 #[test]
 fn intel_mpi_runs_with_slurms_library() {
-    everywhere(&SLURMS_INTERFACES, |world, hosts, interface| {
-        let run = on_intel(world, hosts, "intel-slurm").words("--pmi 2").words(interface);
+    everywhere(&[""], |world, hosts, _| {
+        let run = on_intel(world, hosts, "intel-slurm").words("--pmi 2");
         let library = libraries::of_slurm("pmi2");
         runs(world, hosts, with_library(run, "2", &library.to_string_lossy()).arg(ring(5)));
     });
@@ -69,8 +66,8 @@ fn programs_with_our_libraries_run_over_either_interface() {
 }
 
 #[test]
-fn programs_with_slurms_library_run() {
-    everywhere(&SLURMS_INTERFACES, |world, hosts, interface| {
+fn programs_with_slurms_library_run_over_either_interface() {
+    everywhere(&INTERFACES, |world, hosts, interface| {
         let run = on(world, hosts, "slurm").words("--pmi 2").words(interface).arg(pmi2());
         let ended = world.end(run).with_status(0);
         let well = ended.text().matches(": well, with Slurm's library\n").count();

@@ -221,7 +221,7 @@ int main(int argc, char **argv)
     call(PMI2_Init(&spawned, &size, &rank, &app), "init");
     call(PMI2_Job_GetId(job, sizeof job), "id of the job");
     call(PMI2_Job_GetRank(&got), "rank");
-    check(got == rank && !spawned, "it is somebody else");
+    check(!spawned, "its job was spawned");
     if (argc > 1 && !strcmp(argv[1], "abort") && rank == size - 1)
         PMI2_Abort(1, "enough");
     exchange(size, job);
@@ -229,6 +229,8 @@ int main(int argc, char **argv)
     tell_node(getenv("MPI_LOCALRANKID"));
     exchange(size, job);
     int is_ours = fences_in_two_steps(size, job);
+    /* Behind a port, Slurm's library takes everybody for rank 0 in this one function. */
+    check(got == rank || (!is_ours && getenv("PMI_PORT")), "it is somebody else");
     if (is_ours) {
         gather(size);
         make_mistakes();

@@ -1,6 +1,6 @@
 //! Programs that connect to `PMI_PORT`: whose are they?
 //!
-//! A program's first line says which task's it is (`reference/pmi1.md` §4), and its connection is the task's from then on.
+//! A program says first which task's it is (`pmi::Call`), and its connection is the task's from then on.
 //! Everybody on the node can connect, so whoever is not of the tasks' user, or is not a task's only program, is turned
 //! away with a word to the user, and the job goes on.
 
@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use model::{JobId, PmiOffer, Rank, Time};
@@ -128,9 +129,14 @@ impl Engine {
         let Some(waiting) = self.callers(id).and_then(|it| it.waiting.get_mut(&caller)) else {
             return;
         };
-        match waiting.call.feed(data) {
+        let mut answer = Vec::new();
+        let said = waiting.call.feed(data, &mut answer);
+        if !answer.is_empty() {
+            self.effects.push_back(Effect::AnswerCaller { caller, data: answer.into() });
+        }
+        match said {
             Ok(None) => {}
-            Ok(Some((rank, rest))) => self.on_call(id, caller, rank, &rest),
+            Ok(Some(introduction)) => self.on_call(id, caller, &introduction),
             Err(error) => self.refuse(id, caller, error.to_string()),
         }
     }
@@ -140,7 +146,8 @@ impl Engine {
         self.forget_caller(id, caller);
     }
 
-    fn on_call(&mut self, id: JobId, caller: CallerId, rank: Rank, rest: &[u8]) {
+    fn on_call(&mut self, id: JobId, caller: CallerId, call: &pmi::Introduction) {
+        let rank = call.rank;
         let Some(job) = self.jobs.get_mut(id) else { return };
         if let Some(objection) = job.objection(rank) {
             return self.refuse(
@@ -155,7 +162,7 @@ impl Engine {
         self.forget_caller(id, caller);
         self.effects.push_back(Effect::AdmitCaller { caller, job: id, rank });
         if let Some(job) = self.jobs.get_mut(id) {
-            job.pmi.on_call(rank, rest);
+            job.pmi.on_call(call);
         }
         self.drain_pmi(id);
     }

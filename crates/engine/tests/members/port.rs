@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{CallerId, Effect, Input, PmiPort};
-use model::{AgentId, ExitStatus, IdSet, Rank, TaskMap, Tree};
+use model::{AgentId, ExitStatus, IdSet, PmiOffer, Rank, TaskMap, Tree};
 use wire::{JobFault, JobSpec, JobWarning, Launch, Message};
 
 use crate::member::{JOB, Member, PARENT, job, job_on_each, launch, running};
@@ -14,7 +14,10 @@ const PORT: PmiPort = PmiPort { port: 4000, uid: OWN };
 
 /// Agent 1 with tasks that have begun and have not connected.
 fn agent(tasks: u32) -> Member {
-    let mut agent = not_launched(tasks);
+    begun(not_launched(job(1, tasks)), tasks)
+}
+
+fn begun(mut agent: Member, tasks: u32) -> Member {
     agent.message(PARENT, launch());
     for rank in 0..tasks {
         agent.input(Input::Spawned { job: JOB, rank: Rank(rank), result: Ok(100 + rank) });
@@ -24,8 +27,8 @@ fn agent(tasks: u32) -> Member {
     agent
 }
 
-fn not_launched(tasks: u32) -> Member {
-    let job = JobSpec { pmi_port: true, ..job(1, tasks) };
+fn not_launched(job: JobSpec) -> Member {
+    let job = JobSpec { pmi_port: true, ..job };
     let mut agent = Member::agent_of(1, Tree::Flat, IdSet::default(), job);
     agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: Some(PORT), open_mpi: vec![] });
     agent.effects();
@@ -65,7 +68,7 @@ fn assert_refused(effects: &[Effect], caller: u64, why: &str) {
 
 #[test]
 fn tasks_are_told_the_port_and_their_number_and_no_descriptor() {
-    let mut agent = not_launched(2);
+    let mut agent = not_launched(job(1, 2));
     agent.message(PARENT, launch());
     let effects = agent.effects();
     let env = |effect| if let Effect::Spawn(spawn) = effect { Some(spawn.env) } else { None };
@@ -95,11 +98,72 @@ fn a_program_that_says_its_rank_is_the_task_from_then_on() {
 }
 
 #[test]
+fn a_program_of_pmi_2_is_greeted_before_it_says_its_rank() {
+    let mut agent = agent(2);
+    let greeted = |caller| Effect::AnswerCaller {
+        caller: CallerId(caller),
+        data: "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n".into(),
+    };
+    let init = "cmd=init pmi_version=2 pmi_subversion=0\n";
+    for (caller, rank, full_init) in [
+        (1, 1, "36    cmd=fullinit;srcid=1;threaded=FALSE;"),
+        (2, 0, "    23cmd=fullinit;pmirank=0;"),
+    ] {
+        assert_eq!(calls(&mut agent, caller, init), [greeted(caller)]);
+        says(&mut agent, caller, full_init);
+        let effects = agent.effects();
+        assert_eq!(effects[0], admitted(caller, rank));
+        let [Effect::PmiSend { data, .. }] = &effects[1..] else { panic!("{effects:?}") };
+        let told = format!("rc=0;pmi-version=2;pmi-subversion=0;rank={rank};size=2;");
+        assert!(data.windows(told.len()).any(|part| part == told.as_bytes()), "{data:?}");
+    }
+    for (caller, full_init, why) in [
+        (3, "21    cmd=fullinit;srcid=1;", "it says that it is task 1, which is connected"),
+        (
+            4,
+            "21    cmd=fullinit;srcid=2;",
+            "it says that it is task 2, which does not run on this node",
+        ),
+    ] {
+        calls(&mut agent, caller, init);
+        says(&mut agent, caller, full_init);
+        assert_refused(&agent.effects(), caller, why);
+    }
+}
+
+#[test]
+fn a_greeting_buys_nobody_time() {
+    let mut agent = agent(1);
+    connects(&mut agent, 1);
+    agent.pass(Duration::from_secs(9));
+    says(&mut agent, 1, "cmd=init pmi_version=2 pmi_subversion=0\n");
+    agent.effects();
+    agent.pass(Duration::from_secs(1));
+    assert_refused(&agent.effects(), 1, "it has not said its rank within 10 s");
+}
+
+#[test]
+fn a_program_of_pmi_2_that_is_not_offered_ends_the_job_with_the_reason() {
+    let spec = JobSpec { pmi: PmiOffer::One, ..job(1, 1) };
+    let mut agent = begun(not_launched(spec), 1);
+    calls(&mut agent, 1, "cmd=init pmi_version=2 pmi_subversion=0\n");
+    says(&mut agent, 1, "21    cmd=fullinit;srcid=0;");
+    let sent = agent.sent();
+    let told = sent.iter().any(|message| {
+        let Message::JobFault(JOB, fault) = message else { return false };
+        let words = "PMI-2 is what `--pmi` leaves out: use `--pmi auto`";
+        matches!(&**fault, JobFault::Pmi { rank: Rank(0), words: told } if told == words)
+    });
+    assert!(told, "{sent:?}");
+}
+
+#[test]
 fn whoever_is_not_a_tasks_only_program_is_turned_away_and_the_user_told() {
     let refusals = [
         (
             "GET / HTTP/1.1\n",
-            "it does not begin with `cmd=initack pmiid=` and a rank, but with `GET / HTTP/1.1`",
+            "it does not say its rank, as `cmd=initack` and PMI-2's `cmd=fullinit` do, but `GET / \
+             HTTP/1.1`",
         ),
         ("cmd=initack pmiid=2\n", "it says that it is task 2, which does not run on this node"),
         ("cmd=initack pmiid=0\n", "it says that it is task 0, which is connected"),
@@ -120,7 +184,7 @@ fn whoever_is_not_a_tasks_only_program_is_turned_away_and_the_user_told() {
 
 #[test]
 fn a_call_for_a_task_that_has_not_begun_is_refused() {
-    let mut agent = not_launched(1);
+    let mut agent = not_launched(job(1, 1));
     let effects = calls(&mut agent, 1, "cmd=initack pmiid=0\n");
     assert_refused(&effects, 1, "it says that it is task 0, which has not begun");
 }

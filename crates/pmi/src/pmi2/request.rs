@@ -15,8 +15,10 @@ use crate::{ClientError, Excerpt};
 /// What a client asks.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Request<'a> {
-    /// The second half of its initialisation.
-    FullInit,
+    /// The second half of its initialisation, with the rank that it has from `PMI_ID`.
+    FullInit {
+        rank: Option<u32>,
+    },
     Finalize,
     /// The code makes the job's exit status.
     Abort {
@@ -118,7 +120,7 @@ fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
         }
         b"info-putnodeattr" => Request::PutNodeAttr { key: key(fields)?, value: value(fields) },
         b"info-getjobattr" => Request::GetJobAttr { key: key(fields)? },
-        b"fullinit" => Request::FullInit,
+        b"fullinit" => Request::FullInit { rank: own_rank(fields) },
         b"finalize" => Request::Finalize,
         b"abort" => abort(fields),
         b"job-getid" => Request::JobGetId,
@@ -187,6 +189,11 @@ fn key(fields: Fields<'_>) -> Result<Cow<'_, [u8]>, Refusal> {
 fn service(fields: Fields<'_>) -> Result<Vec<u8>, Refusal> {
     let name = fields.get("name").ok_or(Refusal(ReturnCode::InvalidArgument, "no_name"))?;
     Ok(name.into_owned())
+}
+
+/// Slurm's client calls it `srcid`, MPICH's `pmirank`.
+fn own_rank(fields: Fields<'_>) -> Option<u32> {
+    fields.number("srcid").or_else(|| fields.number("pmirank"))
 }
 
 /// One that is empty may be left out.

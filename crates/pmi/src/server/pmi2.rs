@@ -49,7 +49,7 @@ impl Server {
                 self.on_put_node_attr(index, asked, key, value);
             }
             Request::GetJobAttr { key } => self.on_get_job_attr(asked, key),
-            Request::FullInit => self.on_full_init(index, asked),
+            Request::FullInit { rank: _ } => self.on_full_init(index, asked),
             Request::Finalize => {
                 self.clients[index].state = ClientState::Finalized;
                 accept(&mut self.replies, asked).end();

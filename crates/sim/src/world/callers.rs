@@ -7,6 +7,7 @@ use model::{JobId, Rank};
 use super::World;
 use crate::process::ProcessId;
 use crate::session::Session;
+use crate::task::PREFIX_BYTES;
 
 /// Who runs the tasks, and connects.
 const UID: u32 = 1000;
@@ -32,9 +33,26 @@ impl World<'_> {
         if !self.session.pmi_port || std::mem::replace(&mut task.pmi.is_connected, true) {
             return self.tell_soon(id, Input::TaskPmi { job: JobId(0), rank, data });
         }
-        let call = format!("cmd=initack pmiid={rank}\n");
+        let greets = data.get(PREFIX_BYTES..).is_some_and(|body| body.starts_with(b"cmd=fullinit"));
+        if greets {
+            task.pmi.unsent = data.clone();
+        }
         self.connect_as(id, stranger_before(rank), b"cmd=initack\n");
+        if greets {
+            let greeting = b"cmd=init pmi_version=2 pmi_subversion=0\n";
+            return self.connect_as(id, caller_of(rank), greeting);
+        }
+        let call = format!("cmd=initack pmiid={rank}\n");
         self.connect_as(id, caller_of(rank), &[call.as_bytes(), &data].concat());
+    }
+
+    /// An engine answers a greeting.
+    pub(super) fn on_greeted(&mut self, id: ProcessId, caller: CallerId) {
+        let tasks = &mut self.processes[id.0].tasks;
+        let of_caller = tasks.iter_mut().find(|(rank, _)| caller_of(**rank) == caller);
+        let Some((_, task)) = of_caller.filter(|(_, task)| !task.pmi.is_over) else { return };
+        let data = std::mem::take(&mut task.pmi.unsent);
+        self.tell_soon(id, Input::CallerData(JobId(0), caller, data));
     }
 
     fn connect_as(&mut self, id: ProcessId, caller: CallerId, words: &[u8]) {
@@ -61,6 +79,6 @@ fn stranger_before(rank: Rank) -> CallerId {
     CallerId(2 * u64::from(rank.0) + 1)
 }
 
-fn caller_of(rank: Rank) -> CallerId {
+pub(super) fn caller_of(rank: Rank) -> CallerId {
     CallerId(2 * u64::from(rank.0) + 2)
 }

@@ -4,6 +4,7 @@ use engine::Input;
 use model::{ExitStatus, JobId, Rank, Signal};
 use wire::Stream;
 
+use super::callers::caller_of;
 use super::{Happening, LOCAL_TIME, World};
 use crate::checker::stream_key;
 use crate::pattern;
@@ -103,7 +104,10 @@ impl World<'_> {
         input.is_broken |= breaks;
         let was_open = task.pmi.is_connected || !self.session.pmi_port;
         let closes = !std::mem::replace(&mut task.pmi.is_over, true) && was_open;
-        if closes {
+        let is_caller = !task.pmi.unsent.is_empty();
+        if closes && is_caller {
+            self.tell_soon(id, Input::CallerGone(JOB, caller_of(rank)));
+        } else if closes {
             self.tell_soon(id, Input::TaskPmiClosed { job: JOB, rank });
         }
         if breaks {
