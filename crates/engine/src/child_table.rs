@@ -6,19 +6,21 @@
 //! take n² steps to bring them up. So the answers are kept. Whoever changes a child need not think of
 //! that: a child that was given out to be changed is looked at again before the next answer.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::ops::Deref;
+use core::ops::Index;
 
 use model::{AgentId, Time};
 
 use crate::StartId;
 use crate::child::Child;
 
-/// The children of a member. To be read, it is the map from their numbers.
+/// The children of a member.
 #[derive(Debug, Default)]
 pub(crate) struct ChildTable {
-    children: BTreeMap<AgentId, Child>,
+    /// Boxed, since a node of the map has room for eleven, and most members have few or none.
+    children: BTreeMap<AgentId, Box<Child>>,
     /// When something is to be done about a child though nothing happens.
     due: BTreeSet<(Time, AgentId)>,
     /// Starts in flight, and how many agents of each are.
@@ -41,7 +43,35 @@ pub(crate) struct Noted {
 impl ChildTable {
     pub(crate) fn insert(&mut self, agent: AgentId, child: Child) {
         self.touched.push(agent);
-        self.children.insert(agent, child);
+        self.children.insert(agent, Box::new(child));
+    }
+
+    /// A child, to be read.
+    pub(crate) fn get(&self, agent: &AgentId) -> Option<&Child> {
+        self.children.get(agent).map(|child| &**child)
+    }
+
+    pub(crate) fn contains_key(&self, agent: &AgentId) -> bool {
+        self.children.contains_key(agent)
+    }
+
+    /// Their numbers, in order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &AgentId> {
+        self.children.keys()
+    }
+
+    /// All children, by number.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Child> {
+        self.children.values().map(|child| &**child)
+    }
+
+    /// The child of this number, or the last one before it.
+    pub(crate) fn last_until(&self, agent: AgentId) -> Option<&Child> {
+        self.children.range(..=agent).next_back().map(|(_, child)| &**child)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.children.len()
     }
 
     /// A child, to be changed.
@@ -49,19 +79,19 @@ impl ChildTable {
         if self.touched.last() != Some(agent) {
             self.touched.push(*agent);
         }
-        self.children.get_mut(agent)
+        self.children.get_mut(agent).map(|child| &mut **child)
     }
 
     /// All children, to be changed.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Child> {
         self.all_touched = true;
-        self.children.values_mut()
+        self.children.values_mut().map(|child| &mut **child)
     }
 
     /// When something is first to be done about a child. Cheap after a [`ChildTable::refresh`].
     pub(crate) fn first_due(&self) -> Option<Time> {
         if self.all_touched || !self.touched.is_empty() {
-            return self.children.values().filter_map(Child::timeout).min();
+            return self.children.values().filter_map(|child| child.timeout()).min();
         }
         self.due.first().map(|(at, _)| *at)
     }
@@ -137,11 +167,11 @@ fn renew(
     }
 }
 
-impl Deref for ChildTable {
-    type Target = BTreeMap<AgentId, Child>;
+impl Index<&AgentId> for ChildTable {
+    type Output = Child;
 
-    fn deref(&self) -> &BTreeMap<AgentId, Child> {
-        &self.children
+    fn index(&self, agent: &AgentId) -> &Child {
+        &self.children[agent]
     }
 }
 

@@ -288,7 +288,7 @@ impl Engine {
 
     /// The spawn child that this agent is, or is below.
     pub(crate) fn spawn_child(&self, agent: AgentId) -> Option<&Child> {
-        let below = self.children.range(..=agent).next_back().map(|(_, child)| child);
+        let below = self.children.last_until(agent);
         // One that this member could not start may be there elsewhere; one that was lost is nowhere.
         let owner = |child: &&Child| {
             let has_failed = child.is_gone() && child.up_at.is_none();

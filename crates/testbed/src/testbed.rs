@@ -99,9 +99,9 @@ impl Testbed {
         Ok(command_in(self.pid(host)?, program))
     }
 
-    /// Runs a shell script on `host` and returns what it wrote.
+    /// Runs a shell script in the root directory of `host`, which may lack ours, and returns what it wrote.
     pub fn run(&self, host: &str, script: &str) -> Result<Output, TestbedError> {
-        command::capture(self.command(host, "/bin/sh")?.args(["-c", script]))
+        command::capture(self.command(host, "/bin/sh")?.args(["-c", script]).current_dir("/"))
     }
 
     /// Starts `program` on `host` with the streams that `command` was given.
