@@ -101,7 +101,8 @@ impl Testbed {
 
     /// Runs a shell script in the root directory of `host`, which may lack ours, and returns what it wrote.
     pub fn run(&self, host: &str, script: &str) -> Result<Output, TestbedError> {
-        command::capture(self.command(host, "/bin/sh")?.args(["-c", script]).current_dir("/"))
+        let mut shell = enter(self.pid(host)?);
+        command::capture(shell.args(["--wdns=/", "--", "/bin/sh", "-c", script]))
     }
 
     /// Starts `program` on `host` with the streams that `command` was given.
