@@ -29,7 +29,7 @@ use crate::links::Links;
 use crate::output_files::OutputFiles;
 use crate::parent::Approach;
 use crate::reactor::{Reactor, Watched};
-use crate::signals::{self, Signals};
+use crate::signals::Signals;
 use crate::source::{HelperPart, Source};
 use crate::strays::Sweeps;
 use crate::tasks::Tasks;
@@ -496,7 +496,7 @@ impl<'a> Driver<'a> {
 
     fn suspend(&mut self, now: Time) {
         self.links.flush(&mut self.reactor);
-        signals::stop_self();
+        self.signals.stop_self();
         if let Side::Head(head) = &mut self.side {
             head.input.on_continued(now, &mut self.reactor);
         }

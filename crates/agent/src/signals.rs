@@ -62,6 +62,17 @@ impl Signals {
         Ok(Signals { fd, ignored, keeper, twice: Twice::default() })
     }
 
+    /// Stops us as `^Z` does by default; returns when we go on.
+    pub(crate) fn stop_self(&mut self) {
+        // While it is blocked, this is one with what the keeper may have passed on meanwhile: two
+        // would stop us twice.
+        os::signals::raise(Signal::TSTP);
+        os::signals::reset(&[Signal::TSTP]);
+        // Blocks it again, and keeps it blocked.
+        let _ = SignalFd::new(&[Signal::TSTP]);
+        self.twice.forget(Signal::TSTP);
+    }
+
     /// The next signal that is not ignored. Call until `None`.
     pub(crate) fn next(&mut self, now: Time) -> Option<Signal> {
         // An error is not expected, and would be as if nothing had come.
@@ -82,31 +93,30 @@ impl AsFd for Signals {
     }
 }
 
-/// The signals that came last, to know those that come twice.
+/// The signals that came one way of late, whose copies may come the other way.
 #[derive(Debug, Default)]
 struct Twice {
     last: Vec<(Time, Signal, bool)>,
 }
 
 impl Twice {
-    /// Whether this signal has just come the other way.
+    /// Whether this signal has just come the other way. It is the copy of one, not of two.
     fn is_known(&mut self, now: Time, signal: Signal, is_passed_on: bool) -> bool {
         self.last.retain(|(at, ..)| now.since(*at) < TWICE_MAX);
-        let is_known = self.last.iter().any(|(_, s, on)| *s == signal && *on != is_passed_on);
-        if signal != Signal::CHLD {
-            self.last.push((now, signal, is_passed_on));
+        let known = self.last.iter().position(|(_, s, on)| *s == signal && *on != is_passed_on);
+        match known {
+            Some(i) => drop(self.last.remove(i)),
+            None if signal == Signal::CHLD => {}
+            None => self.last.push((now, signal, is_passed_on)),
         }
-        is_known
+        known.is_some()
     }
-}
 
-/// Stops us as `^Z` does by default; returns when we go on.
-pub(crate) fn stop_self() {
-    // While it is blocked, this is one with what the keeper may have passed on meanwhile: two would stop us twice.
-    os::signals::raise(Signal::TSTP);
-    os::signals::reset(&[Signal::TSTP]);
-    // Blocks it again, and keeps it blocked.
-    let _ = SignalFd::new(&[Signal::TSTP]);
+    /// What comes from now on is no copy of what came before: one that was on its way when we were
+    /// stopped is gone, since the kernel drops it when we are continued.
+    fn forget(&mut self, signal: Signal) {
+        self.last.retain(|(_, it, _)| *it != signal);
+    }
 }
 
 #[cfg(test)]
@@ -122,19 +132,38 @@ mod tests {
         }
     }
 
+    /// Whether each signal counts that comes at `ms`, from the keeper or not.
+    fn counts(twice: &mut Twice, signal: Signal, comes: &[(u64, bool)]) -> Vec<bool> {
+        let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        comes.iter().map(|&(ms, passed_on)| !twice.is_known(at(ms), signal, passed_on)).collect()
+    }
+
     #[test]
     fn a_signal_that_comes_both_ways_is_one_and_two_that_come_one_way_are_two() {
+        let (direct, passed_on) = (false, true);
+        for (comes, expected) in [
+            (vec![(0, direct), (1, passed_on)], vec![true, false]),
+            (vec![(0, passed_on), (1, direct)], vec![true, false]),
+            (vec![(0, direct), (1, direct)], vec![true, true]),
+            (vec![(0, passed_on), (1, passed_on), (2, direct)], vec![true, true, false]),
+            (
+                vec![(0, direct), (1, passed_on), (2, direct), (3, passed_on)],
+                vec![true, false, true, false],
+            ),
+            (vec![(0, direct), (1_000, passed_on)], vec![true, true]),
+        ] {
+            let counted = counts(&mut Twice::default(), Signal::TERM, &comes);
+            assert_eq!(counted, expected, "{comes:?}");
+        }
+    }
+
+    /// The keeper's copy of the first may be lost, and so may the second but for its copy: a signal
+    /// to go on takes those to stop away that wait, and the keeper's may be late.
+    #[test]
+    fn what_comes_after_a_stop_is_no_copy_of_what_came_before() {
         let mut twice = Twice::default();
-        let mut comes = |ms: u64, is_passed_on: bool| {
-            let now = Time::ZERO + Duration::from_millis(ms);
-            !twice.is_known(now, Signal::TERM, is_passed_on)
-        };
-        assert!(comes(0, false));
-        assert!(!comes(1, true), "the keeper's copy");
-        assert!(comes(1_000, true));
-        assert!(comes(1_010, true), "again, from the keeper alone");
-        assert!(!comes(1_020, false));
-        assert!(comes(3_000, false));
-        assert!(comes(3_001, false), "twice at the terminal");
+        assert_eq!(counts(&mut twice, Signal::TSTP, &[(0, false)]), [true]);
+        twice.forget(Signal::TSTP);
+        assert_eq!(counts(&mut twice, Signal::TSTP, &[(50, true), (51, false)]), [true, false]);
     }
 }
