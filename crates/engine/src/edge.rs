@@ -8,7 +8,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use model::{AgentId, JobId};
+use model::{AgentId, JobId, Rank};
 use proto::{Backlog, Event, Grants};
 use wire::{Class, Message};
 
@@ -156,6 +156,12 @@ impl Engine {
             Some(place) => place.tree.child_towards(self.id, agent),
             None => self.spawn_child(agent).map(|child| child.agent),
         }
+    }
+
+    /// The one of them below which a task runs, or that runs it.
+    pub(crate) fn job_child_with(&self, id: JobId, rank: Rank) -> Option<AgentId> {
+        let node = self.jobs.get(id)?.spec.map.node_of(rank)?;
+        self.job_child_towards(node.agent())
     }
 
     /// Whether messages about the job reach a child.

@@ -107,9 +107,9 @@ impl Engine {
         let n = u32::try_from(config.names.len()).unwrap_or(u32::MAX - 1);
         let (names, tree) = (config.names.clone(), config.tree);
         let (session, job) = (config.session.clone(), Arc::new(config.job.clone()));
-        let head = Head::new(now, n, &config);
-        let above = Above::Head(alloc::boxed::Box::new(head));
-        let mut engine = Engine::new(now, AgentId::HEAD, config.seed, config.children_max, above);
+        let (seed, children_max) = (config.seed, config.children_max);
+        let above = Above::Head(alloc::boxed::Box::new(Head::new(now, n, config)));
+        let mut engine = Engine::new(now, AgentId::HEAD, seed, children_max, above);
         engine.credit.on_grant(HEAD_OUTPUT_BYTES);
         engine.marks = session.marks.then(|| Marks::new(Time::ZERO));
         let below = if n == 0 { IdSet::default() } else { IdSet::range(1, n) };

@@ -105,7 +105,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const KILLED: Duration = Duration::from_secs(3);
 
 impl Head {
-    pub(crate) fn new(now: Time, n: u32, config: &HeadConfig) -> Head {
+    pub(crate) fn new(now: Time, n: u32, config: HeadConfig) -> Head {
         assert_eq!(config.job.is_movable, config.muster.is_movable(), "who looks a program up");
         // A start that fails or is silent is given up by its parent first, which names the cause.
         let start_timeout = Duration::from_millis(u64::from(config.session.start_timeout_ms));

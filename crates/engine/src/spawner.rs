@@ -35,8 +35,6 @@ pub(crate) struct Spawner {
     names: Vec<String>,
     /// The room on each node.
     slots: Vec<Slots>,
-    /// How many tasks of all jobs each node has.
-    used: Vec<u32>,
     /// Jobs that are not over.
     jobs: BTreeMap<JobId, Spawned>,
     /// The number of the last job.
@@ -73,14 +71,13 @@ const REFUSALS_TOLD_MAX: u32 = 8;
 const JOBS_MAX: u32 = 1 << 24;
 
 impl Spawner {
-    pub(crate) fn new(config: &HeadConfig) -> Spawner {
+    pub(crate) fn new(config: HeadConfig) -> Spawner {
         Spawner {
-            first: config.job.clone(),
-            names: config.names.clone(),
-            slots: config.muster.slots.clone(),
-            used: alloc::vec![0; config.names.len()],
-            jobs: BTreeMap::new(),
             last: config.job.job,
+            first: config.job,
+            names: config.names,
+            slots: config.muster.slots,
+            jobs: BTreeMap::new(),
             refusals_told: 0,
         }
     }
@@ -90,8 +87,6 @@ impl Spawner {
         if let Some(map) = map {
             self.first.map = map.clone();
         }
-        let map = self.first.map.clone();
-        self.count(&map, u32::saturating_add);
     }
 
     /// The jobs that are not over.
@@ -117,7 +112,6 @@ impl Spawner {
         };
         match spec {
             Ok(spec) => {
-                self.count(&spec.map, u32::saturating_add);
                 self.last = spec.job;
                 let (map, kvsname) = (spec.map.clone(), spec.kvsname.clone());
                 self.jobs
@@ -174,15 +168,12 @@ impl Spawner {
 
     /// Handles that nothing of a job runs any more.
     pub(crate) fn on_done(&mut self, id: JobId) {
-        if let Some(job) = self.jobs.remove(&id) {
-            self.count(&job.map, u32::saturating_sub);
-        }
+        self.jobs.remove(&id);
     }
 
     /// Handles that the first job is over.
     pub(crate) fn on_first_done(&mut self) {
-        let map = core::mem::take(&mut self.first.map);
-        self.count(&map, u32::saturating_sub);
+        self.first.map = TaskMap::new();
     }
 
     /// Tells all who still wait that nothing will come of it, since everything is being ended.
@@ -204,10 +195,12 @@ impl Spawner {
         reply(caller, SpawnReply::Refused(words), orders);
     }
 
-    fn count(&mut self, map: &TaskMap, change: impl Fn(u32, u32) -> u32) {
-        for (used, tasks) in self.used.iter_mut().zip(map.counts()) {
-            *used = change(*used, tasks);
-        }
+    /// How many tasks of all jobs each node has.
+    fn used(&self) -> Vec<u32> {
+        let mut used = alloc::vec![0; self.names.len()];
+        let maps = self.jobs.values().map(|job| &job.map).chain([&self.first.map]);
+        maps.for_each(|map| count(&mut used, map));
+        used
     }
 
     /// The job that a task asks for, or why there is none.
@@ -260,8 +253,8 @@ impl Spawner {
     /// Places each program in the room that those before it have left.
     fn place(&self, request: &SpawnRequest, members: &IdSet) -> Result<TaskMap, String> {
         let wanted = request.tasks();
-        self.check_universe(wanted)?;
-        let mut used = self.used.clone();
+        let mut used = self.used();
+        self.check_universe(wanted, &used)?;
         let mut map = TaskMap::new();
         for program in &request.programs {
             let nodes = self.nodes_for(program, members)?;
@@ -271,17 +264,15 @@ impl Spawner {
             let placed = place(&slots, &tasks)
                 .and_then(|placed| placed.over(&nodes).map_err(too_large))
                 .map_err(|error| error.to_string())?;
-            for (used, tasks) in used.iter_mut().zip(placed.counts()) {
-                *used += tasks;
-            }
+            count(&mut used, &placed);
             map.append(&placed).map_err(|error| too_large(error).to_string())?;
         }
         if map.is_empty() { Err(no_tasks()) } else { Ok(map) }
     }
 
-    fn check_universe(&self, wanted: u64) -> Result<(), String> {
+    fn check_universe(&self, wanted: u64, used: &[u32]) -> Result<(), String> {
         let Some(universe) = self.first.universe_size else { return Ok(()) };
-        let used: u64 = self.used.iter().copied().map(u64::from).sum();
+        let used: u64 = used.iter().copied().map(u64::from).sum();
         let free = u64::from(universe).saturating_sub(used);
         if wanted <= free {
             return Ok(());
@@ -314,6 +305,13 @@ impl Spawner {
             found.ok_or_else(|| format!("no agent of this session runs on `{name}`"))
         };
         hosts.nodes().iter().map(|node| find(&node.name)).collect()
+    }
+}
+
+/// Adds the tasks of a job to those that each node has.
+fn count(used: &mut [u32], map: &TaskMap) {
+    for (used, tasks) in used.iter_mut().zip(map.counts()) {
+        *used = used.saturating_add(tasks);
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 
-use ffi::{Array, Out, OwnedPairs, Room, Strings, Text, call};
+use ffi::{Array, ERR_INVALID_ARG, Out, OwnedPairs, Room, Strings, Text, call};
 
-use crate::connection::{ERR_INVALID_ARG, ERR_NOMEM, FAIL};
+use crate::connection::{ERR_NOMEM, FAIL};
 
 /// `PMI_ERR_INVALID_NUM_ARGS`.
 const ERR_INVALID_NUM_ARGS: c_int = 9;

@@ -4,14 +4,12 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use client::{Error, Pmi1};
-use ffi::{Out, Room, Shared, Text};
+use ffi::{ERR_INVALID_ARG, Room, Shared};
 
 /// `PMI_FAIL`.
 pub(crate) const FAIL: c_int = -1;
 /// `PMI_ERR_NOMEM`.
 pub(crate) const ERR_NOMEM: c_int = 2;
-/// `PMI_ERR_INVALID_ARG`.
-pub(crate) const ERR_INVALID_ARG: c_int = 3;
 /// `PMI_ERR_INVALID_KEY`.
 pub(crate) const ERR_INVALID_KEY: c_int = 4;
 /// `PMI_ERR_INVALID_KEY_LENGTH`.
@@ -38,27 +36,10 @@ pub(crate) fn fail(error: Error) -> c_int {
     FAIL
 }
 
-/// A string that must be there.
-pub(crate) fn required(text: &Text) -> Result<&[u8], c_int> {
-    text.bytes().ok_or(ERR_INVALID_ARG)
-}
-
 /// Writes a string, all of which must fit.
 pub(crate) fn write(room: Room, size: c_int, text: &[u8]) -> Result<(), c_int> {
     if room.is_null() {
         return Err(ERR_INVALID_ARG);
     }
     if room.write(size, text) { Ok(()) } else { Err(ERR_INVALID_LENGTH) }
-}
-
-/// Writes a number, for which there must be room before it is asked for.
-pub(crate) fn give(
-    out: Out<c_int>,
-    number: impl FnOnce() -> Result<c_int, c_int>,
-) -> Result<(), c_int> {
-    if out.is_null() {
-        return Err(ERR_INVALID_ARG);
-    }
-    out.set(number()?);
-    Ok(())
 }

@@ -3,25 +3,25 @@
 use std::ffi::c_int;
 
 use client::{Pmi1, neighbours};
-use ffi::{Out, Room, call};
+use ffi::{ERR_INVALID_ARG, Out, Room, call};
 
-use crate::connection::{ERR_INVALID_ARG, ERR_INVALID_LENGTH, FAIL, connection, fail, give, write};
+use crate::connection::{ERR_INVALID_LENGTH, FAIL, connection, fail, write};
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_Get_size(size: Out<c_int>) -> c_int {
-    call(|| give(size, || Ok(connection()?.size().cast_signed())))
+    call(|| size.give(|| Ok(connection()?.size().cast_signed())))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_Get_rank(rank: Out<c_int>) -> c_int {
-    call(|| give(rank, || Ok(connection()?.rank().cast_signed())))
+    call(|| rank.give(|| Ok(connection()?.rank().cast_signed())))
 }
 
 /// Where the server does not know, as many as there are, as with Slurm.
 #[unsafe(no_mangle)]
 extern "C" fn PMI_Get_universe_size(size: Out<c_int>) -> c_int {
     call(|| {
-        give(size, || {
+        size.give(|| {
             let pmi = connection()?;
             Ok(pmi.universe_size().map_err(fail)?.unwrap_or(pmi.size()).cast_signed())
         })
@@ -30,7 +30,7 @@ extern "C" fn PMI_Get_universe_size(size: Out<c_int>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_Get_appnum(appnum: Out<c_int>) -> c_int {
-    call(|| give(appnum, || Ok(connection()?.appnum().map_err(fail)?.map_or(-1, u32::cast_signed))))
+    call(|| appnum.give(|| Ok(connection()?.appnum().map_err(fail)?.map_or(-1, u32::cast_signed))))
 }
 
 #[unsafe(no_mangle)]
@@ -46,27 +46,27 @@ extern "C" fn PMI_Get_kvs_domain_id(id: Room, size: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_Get_id_length_max(length: Out<c_int>) -> c_int {
-    call(|| give(length, || max(connection()?.maxes().name)))
+    call(|| length.give(|| max(connection()?.maxes().name)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_KVS_Get_name_length_max(length: Out<c_int>) -> c_int {
-    call(|| give(length, || max(connection()?.maxes().name)))
+    call(|| length.give(|| max(connection()?.maxes().name)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_KVS_Get_key_length_max(length: Out<c_int>) -> c_int {
-    call(|| give(length, || max(connection()?.maxes().key)))
+    call(|| length.give(|| max(connection()?.maxes().key)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_KVS_Get_value_length_max(length: Out<c_int>) -> c_int {
-    call(|| give(length, || max(connection()?.maxes().value)))
+    call(|| length.give(|| max(connection()?.maxes().value)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_Get_clique_size(size: Out<c_int>) -> c_int {
-    call(|| give(size, || max(clique(&*connection()?)?.len())))
+    call(|| size.give(|| max(clique(&*connection()?)?.len())))
 }
 
 #[unsafe(no_mangle)]

@@ -3,11 +3,10 @@
 use std::ffi::c_int;
 
 use client::Error;
-use ffi::{Room, Text, call};
+use ffi::{ERR_INVALID_ARG, Room, Text, call};
 
 use crate::connection::{
-    ERR_INVALID_ARG, ERR_INVALID_KEY, ERR_INVALID_KVS, ERR_INVALID_VAL, connection, fail, required,
-    write,
+    ERR_INVALID_KEY, ERR_INVALID_KVS, ERR_INVALID_VAL, connection, fail, write,
 };
 
 #[unsafe(no_mangle)]
@@ -31,7 +30,7 @@ extern "C" fn PMI_KVS_Create(name: Room, size: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_KVS_Destroy(name: Text) -> c_int {
-    call(|| match connection()?.destroy(required(&name)?) {
+    call(|| match connection()?.destroy(name.required()?) {
         Err(Error::Refused { .. } | Error::Text { .. }) => Err(ERR_INVALID_ARG),
         destroyed => destroyed.map_err(fail),
     })
@@ -56,7 +55,7 @@ extern "C" fn PMI_KVS_Put(name: Text, key: Text, value: Text) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn PMI_KVS_Commit(name: Text) -> c_int {
     call(|| {
-        required(&name)?;
+        name.required()?;
         connection().map(drop)
     })
 }

@@ -5,9 +5,9 @@ use std::ffi::c_int;
 use std::process;
 
 use client::Pmi1;
-use ffi::{Out, Text, call};
+use ffi::{ERR_INVALID_ARG, Out, Text, call};
 
-use crate::connection::{CONNECTION, ERR_INVALID_ARG, connection, fail, give};
+use crate::connection::{CONNECTION, connection, fail};
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_Init(spawned: Out<c_int>) -> c_int {
@@ -25,7 +25,7 @@ extern "C" fn PMI_Init(spawned: Out<c_int>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI_Initialized(initialized: Out<c_int>) -> c_int {
-    call(|| give(initialized, || Ok(c_int::from(CONNECTION.get().is_some()))))
+    call(|| initialized.give(|| Ok(c_int::from(CONNECTION.get().is_some()))))
 }
 
 #[unsafe(no_mangle)]

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use ffi::{Out, Room, Text, call};
 
-use crate::connection::{ERR_INVALID_ARG, ERR_OTHER, code, connection, required, write};
+use crate::connection::{ERR_OTHER, code, connection, write};
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI2_Info_GetNodeAttr(
@@ -15,7 +15,7 @@ extern "C" fn PMI2_Info_GetNodeAttr(
     waits: c_int,
 ) -> c_int {
     call(|| {
-        let attribute = connection()?.node_attribute(required(&name)?, waits != 0);
+        let attribute = connection()?.node_attribute(name.required()?, waits != 0);
         give(attribute.map_err(code)?, value, size, found)
     })
 }
@@ -28,14 +28,14 @@ extern "C" fn PMI2_Info_GetJobAttr(
     found: Out<c_int>,
 ) -> c_int {
     call(|| {
-        let attribute = connection()?.job_attribute(required(&name)?);
+        let attribute = connection()?.job_attribute(name.required()?);
         give(attribute.map_err(code)?, value, size, found)
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI2_Info_PutNodeAttr(name: Text, value: Text) -> c_int {
-    call(|| connection()?.put_node_attribute(required(&name)?, required(&value)?).map_err(code))
+    call(|| connection()?.put_node_attribute(name.required()?, value.required()?).map_err(code))
 }
 
 #[unsafe(no_mangle)]
@@ -47,7 +47,7 @@ extern "C" fn PMI2_Info_GetNodeAttrIntArray(
     found: Out<c_int>,
 ) -> c_int {
     call(|| {
-        let attribute = connection()?.node_attribute(required(&name)?, false);
+        let attribute = connection()?.node_attribute(name.required()?, false);
         give_numbers(attribute.map_err(code)?, array, length, count, found)
     })
 }
@@ -61,7 +61,7 @@ extern "C" fn PMI2_Info_GetJobAttrIntArray(
     found: Out<c_int>,
 ) -> c_int {
     call(|| {
-        let attribute = connection()?.job_attribute(required(&name)?);
+        let attribute = connection()?.job_attribute(name.required()?);
         give_numbers(attribute.map_err(code)?, array, length, count, found)
     })
 }
@@ -71,11 +71,7 @@ extern "C" fn PMI2_Info_GetJobAttrIntArray(
 extern "C" fn PMI2_Info_GetSize(size: Out<c_int>) -> c_int {
     call(|| {
         let count = connection()?.place().size.cast_signed();
-        if size.is_null() {
-            return Err(ERR_INVALID_ARG);
-        }
-        size.set(count);
-        Ok(())
+        size.give(|| Ok(count))
     })
 }
 

@@ -4,12 +4,10 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use client::{Error, Pmi2};
-use ffi::{Room, Shared, Text};
+use ffi::{ERR_INVALID_ARG, Room, Shared};
 
 /// `PMI2_ERR_INIT`: there is no connection yet, or none any more.
 const ERR_INIT: c_int = 1;
-/// `PMI2_ERR_INVALID_ARG`: null where something must be.
-pub(crate) const ERR_INVALID_ARG: c_int = 3;
 /// `PMI2_ERR_OTHER`, Slurm's word for everything else.
 pub(crate) const ERR_OTHER: c_int = 14;
 
@@ -23,11 +21,6 @@ pub(crate) fn connection() -> Result<Arc<Pmi2>, c_int> {
 pub(crate) fn code(error: Error) -> c_int {
     ffi::tell(&error, &["PMI2_DEBUG", "PMI_DEBUG"]);
     ERR_OTHER
-}
-
-/// A string that must be there.
-pub(crate) fn required(text: &Text) -> Result<&[u8], c_int> {
-    text.bytes().ok_or(ERR_INVALID_ARG)
 }
 
 /// Writes what fits of a string: one that is cut is no error, as with Slurm.

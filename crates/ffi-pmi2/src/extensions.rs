@@ -6,9 +6,9 @@ use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use client::{Outcome, Request};
-use ffi::{Cells, Out, Room, Text, call};
+use ffi::{Cells, ERR_INVALID_ARG, Out, Room, Text, call};
 
-use crate::connection::{ERR_INVALID_ARG, ERR_OTHER, code, connection, required, write};
+use crate::connection::{ERR_OTHER, code, connection, write};
 
 /// `PMIX_REQUEST_NULL`.
 const NO_REQUEST: u64 = 0;
@@ -30,7 +30,7 @@ extern "C" fn PMIX_Ring(
 ) -> c_int {
     call(|| {
         let pmi = connection()?;
-        let ring = pmi.ring(required(&value)?).map_err(code)?;
+        let ring = pmi.ring(value.required()?).map_err(code)?;
         write(left, size, &ring.left)?;
         write(right, size, &ring.right)?;
         rank.set(ring.number.cast_signed());
@@ -55,7 +55,7 @@ extern "C" fn PMIX_KVS_Ifence(request: Out<u64>) -> c_int {
 extern "C" fn PMIX_Allgather(value: Text, buffer: Cells) -> c_int {
     call(|| {
         let pmi = connection()?;
-        let value = required(&value)?;
+        let value = value.required()?;
         if buffer.is_null() {
             return Err(ERR_INVALID_ARG);
         }
@@ -67,7 +67,7 @@ extern "C" fn PMIX_Allgather(value: Text, buffer: Cells) -> c_int {
 extern "C" fn PMIX_Iallgather(value: Text, buffer: Cells, request: Out<u64>) -> c_int {
     call(|| {
         let pmi = connection()?;
-        let value = required(&value)?;
+        let value = value.required()?;
         if buffer.is_null() || request.is_null() {
             return Err(ERR_INVALID_ARG);
         }
@@ -115,7 +115,7 @@ extern "C" fn PMI2_KVS_Wait() -> c_int {
 extern "C" fn PMI2_Iallgather(value: Text) -> c_int {
     call(|| {
         let pmi = connection()?;
-        pmi.begin_allgather(required(&value)?, CELL_BYTES - 1).map(drop).map_err(code)
+        pmi.begin_allgather(value.required()?, CELL_BYTES - 1).map(drop).map_err(code)
     })
 }
 

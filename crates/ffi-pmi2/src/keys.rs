@@ -2,13 +2,13 @@
 
 use std::ffi::c_int;
 
-use ffi::{Out, Room, Text, call};
+use ffi::{ERR_INVALID_ARG, Out, Room, Text, call};
 
-use crate::connection::{ERR_INVALID_ARG, ERR_OTHER, code, connection, required};
+use crate::connection::{ERR_OTHER, code, connection};
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI2_KVS_Put(key: Text, value: Text) -> c_int {
-    call(|| connection()?.put(required(&key)?, required(&value)?).map_err(code))
+    call(|| connection()?.put(key.required()?, value.required()?).map_err(code))
 }
 
 #[unsafe(no_mangle)]
@@ -27,7 +27,7 @@ extern "C" fn PMI2_KVS_Get(
 ) -> c_int {
     call(|| {
         let pmi = connection()?;
-        let key = required(&key)?;
+        let key = key.required()?;
         if value.is_null() || size <= 0 {
             return Err(ERR_INVALID_ARG);
         }

@@ -4,11 +4,11 @@ use std::ffi::{c_int, c_void};
 
 use ffi::{Room, Text, call};
 
-use crate::connection::{code, connection, required, write};
+use crate::connection::{code, connection, write};
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI2_Nameserv_publish(service: Text, _info: *const c_void, port: Text) -> c_int {
-    call(|| connection()?.publish(required(&service)?, required(&port)?).map_err(code))
+    call(|| connection()?.publish(service.required()?, port.required()?).map_err(code))
 }
 
 #[unsafe(no_mangle)]
@@ -18,10 +18,10 @@ extern "C" fn PMI2_Nameserv_lookup(
     port: Room,
     size: c_int,
 ) -> c_int {
-    call(|| write(port, size, &connection()?.look_up(required(&service)?).map_err(code)?))
+    call(|| write(port, size, &connection()?.look_up(service.required()?).map_err(code)?))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn PMI2_Nameserv_unpublish(service: Text, _info: *const c_void) -> c_int {
-    call(|| connection()?.unpublish(required(&service)?).map_err(code))
+    call(|| connection()?.unpublish(service.required()?).map_err(code))
 }

@@ -26,6 +26,20 @@ impl<T> Array<T> {
     }
 }
 
+impl<T> Array<Array<T>> {
+    /// The first `length` elements of the array with this index among `count`; none where it or all are null.
+    pub fn within(&self, count: c_int, index: usize, length: c_int) -> &[T] {
+        self.elements(count).get(index).map_or(&[], |array| array.elements(length))
+    }
+}
+
+impl Array<c_int> {
+    /// The number with this index among `count`; 0 where all are null.
+    pub fn number(&self, count: c_int, index: usize) -> c_int {
+        self.elements(count).get(index).copied().unwrap_or(0)
+    }
+}
+
 impl Array<Text> {
     /// Its strings up to the null that ends it; none where it is null itself.
     pub fn strings(&self) -> Vec<&[u8]> {

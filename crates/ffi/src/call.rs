@@ -12,6 +12,9 @@ const SUCCESS: c_int = 0;
 /// `PMI_FAIL` and `PMI2_FAIL`.
 const FAIL: c_int = -1;
 
+/// `PMI_ERR_INVALID_ARG` and `PMI2_ERR_INVALID_ARG`: null where something must be.
+pub const ERR_INVALID_ARG: c_int = 3;
+
 /// Does what C has called for. A panic, which C could not pass on, fails.
 pub fn call(work: impl FnOnce() -> Result<(), c_int>) -> c_int {
     // What a panic leaves half done is behind locks, whose poison is looked past: each change of state is one step.

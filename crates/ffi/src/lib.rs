@@ -11,12 +11,14 @@ mod cells;
 mod memory;
 mod out;
 mod shared;
+mod spawn;
 mod text;
 
 pub use array::Array;
-pub use call::{call, tell};
+pub use call::{ERR_INVALID_ARG, call, tell};
 pub use cells::Cells;
 pub use memory::{OwnedPairs, Pair, Strings};
 pub use out::Out;
 pub use shared::Shared;
+pub use spawn::{AsPair, Commands, pairs};
 pub use text::{Room, Text};

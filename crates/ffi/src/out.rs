@@ -3,6 +3,8 @@
 use std::ffi::c_int;
 use std::ptr;
 
+use crate::ERR_INVALID_ARG;
+
 /// A pointer to room for a value, or for an array, or null. Two arguments may be the same one.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
@@ -20,6 +22,18 @@ impl<T: Copy> Out<T> {
             // SAFETY: C passes null, or room for the value, which is its own.
             unsafe { self.0.write(value) }
         }
+    }
+
+    /// Writes a value, for which there must be room before it is asked for.
+    ///
+    /// # Errors
+    /// [`ERR_INVALID_ARG`] without room, or why there is no value.
+    pub fn give(self, value: impl FnOnce() -> Result<T, c_int>) -> Result<(), c_int> {
+        if self.is_null() {
+            return Err(ERR_INVALID_ARG);
+        }
+        self.set(value()?);
+        Ok(())
     }
 
     /// What is there, unless the pointer is null.

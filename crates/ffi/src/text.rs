@@ -3,6 +3,8 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
+use crate::ERR_INVALID_ARG;
+
 /// `const char *`: a string, or null.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
@@ -24,6 +26,14 @@ impl Text {
     pub fn bytes(&self) -> Option<&[u8]> {
         // SAFETY: a pointer that C passes as a string is null, or ends with NUL and stays as long as the argument.
         (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) }.to_bytes())
+    }
+
+    /// The same of a string that must be there.
+    ///
+    /// # Errors
+    /// [`ERR_INVALID_ARG`], where it is null.
+    pub fn required(&self) -> Result<&[u8], c_int> {
+        self.bytes().ok_or(ERR_INVALID_ARG)
     }
 }
 

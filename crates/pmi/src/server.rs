@@ -319,6 +319,16 @@ impl Server {
             .expect("only tasks on this node are spoken of")
     }
 
+    /// Sends a client what others have answered, if it is still there.
+    fn answer_late(&mut self, index: usize, write: impl FnOnce(&mut BytesMut)) {
+        let client = &self.clients[index];
+        if !client.left && !client.condemned {
+            let mut bytes = BytesMut::new();
+            write(&mut bytes);
+            self.effects.push_back(Effect::Reply { rank: client.rank, bytes: bytes.freeze() });
+        }
+    }
+
     fn on_message(&mut self, index: usize, message: Message<'_>) -> Result<(), ClientError> {
         match message {
             Message::Line(line) if line.iter().all(|byte| *byte == b' ') => Ok(()),

@@ -59,7 +59,7 @@ impl Engine {
     pub(crate) fn on_task_pmi(&mut self, id: JobId, rank: Rank, data: &[u8]) {
         let Some(job) = self.jobs.get_mut(id) else { return };
         job.pmi.on_bytes(rank, data);
-        if job.look.is_none() && job.pmi.waits_apart() {
+        if job.look.is_none() && job.pmi.waits_apart(rank) {
             self.expect_apart(id);
         }
         self.drain_pmi(id);

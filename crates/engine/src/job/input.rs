@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use model::{AgentId, JobId, NodeId, Rank};
+use model::{AgentId, JobId, Rank};
 use proto::Readers;
 use wire::{Message, Stdin};
 
@@ -75,10 +75,7 @@ impl Engine {
             job.tasks.keys().filter(|&&rank| stdin.reaches(rank)).map(|&rank| Reader::Task(rank));
         let below = match stdin {
             Stdin::Nobody => Vec::new(),
-            Stdin::Task(rank) => {
-                let agent = job.spec.map.node_of(rank).map(NodeId::agent);
-                agent.and_then(|agent| self.job_child_towards(agent)).into_iter().collect()
-            }
+            Stdin::Task(rank) => self.job_child_with(id, rank).into_iter().collect(),
             Stdin::All => job.children.iter().copied().collect(),
         };
         let readers: Vec<Reader> = own.chain(below.into_iter().map(Reader::Child)).collect();

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use model::{JobId, NameReply, NodeId, Rank};
+use model::{JobId, NameReply, Rank};
 use wire::Message;
 
 use crate::engine::Engine;
@@ -15,8 +15,6 @@ impl Engine {
             job.pmi.on_name_reply(rank, &reply);
             return self.drain_pmi(id);
         }
-        let agent = job.spec.map.node_of(rank).map(NodeId::agent);
-        let child = agent.and_then(|agent| self.job_child_towards(agent));
-        self.tell_some(child, Message::NameReply(id, rank, reply));
+        self.tell_some(self.job_child_with(id, rank), Message::NameReply(id, rank, reply));
     }
 }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
-use model::{AgentId, JobId, NodeId, Rank, SpawnReply};
+use model::{AgentId, JobId, Rank, SpawnReply};
 use proto::Event;
 use wire::{JobSpec, Launch, Message, Milestone};
 
@@ -117,8 +117,6 @@ impl Engine {
             job.pmi.on_spawn_reply(rank, &reply);
             return self.drain_pmi(id);
         }
-        let agent = job.spec.map.node_of(rank).map(NodeId::agent);
-        let child = agent.and_then(|agent| self.job_child_towards(agent));
-        self.tell_some(child, Message::SpawnReply(id, rank, reply));
+        self.tell_some(self.job_child_with(id, rank), Message::SpawnReply(id, rank, reply));
     }
 }

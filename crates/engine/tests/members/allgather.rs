@@ -2,26 +2,11 @@
 
 use bytes::Bytes;
 use engine::{Effect, Input, LinkEnd, LinkId};
-use model::{ExitStatus, IdSet, Rank, StatusRuns, TaskMap, Tree};
+use model::{ExitStatus, Rank, StatusRuns};
 use pmi::Values;
-use wire::{JobSpec, Launch, Message};
+use wire::Message;
 
-use crate::member::{JOB, Member, PARENT, is_abandon, job};
-
-/// Agent 1 with rank 0, and with agent 2 below it; agents 3 and 4 are elsewhere.
-fn inner_agent() -> Member {
-    let map = TaskMap::from_counts([1; 4]).expect("four tasks are not too many");
-    let job = JobSpec { map, ..job(1, 1) };
-    let mut agent = Member::agent_of(1, Tree::Flat, IdSet::range(2, 2), job);
-    agent.child_joins(2);
-    agent.joined(2, IdSet::range(2, 2));
-    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
-    let launch = Launch { job: JOB, members: IdSet::range(1, 4), map: None };
-    agent.message(PARENT, Message::Launch(Box::new(launch)));
-    agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
-    agent.effects();
-    agent
-}
+use crate::member::{JOB, Member, PARENT, is_abandon};
 
 fn brings_its_value(agent: &mut Member) {
     let data = Bytes::from_static(b"29    cmd=allgather;value=task 0;;;");
@@ -48,7 +33,7 @@ const ALL: [(u32, &[u8]); 4] = [(0, b"task 0;"), (1, b"task 1;"), (2, b"2"), (3,
 
 #[test]
 fn the_values_of_a_subtree_go_up_as_one_and_those_of_all_go_down_before_the_tasks_get_them() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     for number in 0..3 {
         agent.message(LinkId(2), enter(number, &ALL[1..2]));
         assert_eq!(agent.sent(), []);
@@ -67,7 +52,7 @@ fn the_values_of_a_subtree_go_up_as_one_and_those_of_all_go_down_before_the_task
 
 #[test]
 fn a_child_whose_tasks_have_ended_brings_nothing_and_is_not_waited_for() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     brings_its_value(&mut agent);
     let mut statuses = StatusRuns::default();
     statuses.insert(Rank(1), ExitStatus::SUCCESS);
@@ -84,7 +69,7 @@ fn a_child_that_brings_what_is_no_value_of_its_tasks_is_closed() {
         (false, enter(0, &[(4, b"behind the last")])),
         (true, enter(0, &ALL[..1])),
     ] {
-        let mut agent = inner_agent();
+        let mut agent = Member::inner_agent();
         if is_late {
             brings_its_value(&mut agent);
         }
@@ -96,7 +81,7 @@ fn a_child_that_brings_what_is_no_value_of_its_tasks_is_closed() {
 
 #[test]
 fn a_child_that_has_brought_the_value_of_a_task_here_is_no_panic() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     agent.message(LinkId(2), enter(0, &ALL[..1]));
     brings_its_value(&mut agent);
     assert!(agent.effects().iter().any(is_abandon));
@@ -108,7 +93,7 @@ fn a_parent_that_releases_what_is_no_allgather_here_or_has_no_values_is_left() {
     for (is_entered, message) in
         [(false, release(0, &ALL)), (true, release(1, &ALL)), (true, garbled)]
     {
-        let mut agent = inner_agent();
+        let mut agent = Member::inner_agent();
         agent.message(LinkId(2), enter(0, &ALL[1..2]));
         if is_entered {
             brings_its_value(&mut agent);
@@ -125,7 +110,7 @@ fn a_parent_that_releases_what_is_no_allgather_here_or_has_no_values_is_left() {
 /// The head lets nobody go on once it has heard of a loss.
 #[test]
 fn a_child_lost_within_an_allgather_is_told_before_the_others_go_on_without_it() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     brings_its_value(&mut agent);
     let words = "reset".to_owned();
     agent.input(Input::LinkDown { link: LinkId(2), end: LinkEnd::Cut, words });

@@ -4,25 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{Effect, Input, LinkId};
-use model::{ExitStatus, IdSet, Rank, RankGroup, StatusRuns, TaskMap, Tree};
-use wire::{JobFault, JobSpec, Launch, Message, Stream};
+use model::{ExitStatus, IdSet, Rank, RankGroup, StatusRuns};
+use wire::{JobFault, JobSpec, Message, Stream};
 
 use crate::member::{JOB, Member, PARENT, is_abandon, is_launch, job};
-
-/// Agent 1 with a task, and with agent 2 below it; agents 3 and 4 are elsewhere.
-fn inner_agent() -> Member {
-    let map = TaskMap::from_counts([1; 4]).expect("four tasks are not too many");
-    let job = JobSpec { map, ..job(1, 1) };
-    let mut agent = Member::agent_of(1, Tree::Flat, IdSet::range(2, 2), job);
-    agent.child_joins(2);
-    agent.joined(2, IdSet::range(2, 2));
-    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
-    let launch = Launch { job: JOB, members: IdSet::range(1, 4), map: None };
-    agent.message(PARENT, Message::Launch(Box::new(launch)));
-    agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
-    agent.effects();
-    agent
-}
 
 fn group(ranks: &[u32]) -> Box<RankGroup> {
     Box::new(RankGroup { ranks: ranks.iter().copied().collect(), tag: 7 })
@@ -54,7 +39,7 @@ fn let_out() -> Effect {
 
 #[test]
 fn a_barrier_turns_around_at_the_agent_that_has_all_of_its_group() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     says(&mut agent, "cmd=barrier_in group=0,1:7\n");
     assert_eq!(agent.effects(), []);
     agent.message(LinkId(2), enter(&[0, 1]));
@@ -68,7 +53,7 @@ fn a_barrier_turns_around_at_the_agent_that_has_all_of_its_group() {
 
 #[test]
 fn a_barrier_of_others_goes_up_and_none_of_this_agents_children_hears_of_it() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     says(&mut agent, "cmd=barrier_in group=3,0:7\n");
     assert_eq!(agent.sent(), [enter(&[0, 3])]);
     agent.message(PARENT, release(&[0, 3]));
@@ -77,7 +62,7 @@ fn a_barrier_of_others_goes_up_and_none_of_this_agents_children_hears_of_it() {
 
 #[test]
 fn who_is_missing_is_asked_once_after_a_while() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     says(&mut agent, "cmd=barrier_in group=0,1,2:7\n");
     let asked = Message::GroupAwaited(JOB, group(&[0, 1, 2]));
     assert_eq!(agent.effects(), []);
@@ -93,7 +78,7 @@ fn who_is_missing_is_asked_once_after_a_while() {
 
 #[test]
 fn who_is_asked_answers_for_a_task_that_has_ended_without_entering() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     agent.exits(0, ExitStatus::SUCCESS);
     agent.effects();
     agent.message(PARENT, Message::GroupAwaited(JOB, group(&[0, 3])));
@@ -104,7 +89,7 @@ fn who_is_asked_answers_for_a_task_that_has_ended_without_entering() {
 
 #[test]
 fn who_is_asked_answers_at_once_where_all_below_have_ended_and_nobody_is_here() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     agent.message(LinkId(2), done(1, ExitStatus::SUCCESS));
     agent.message(PARENT, Message::GroupAwaited(JOB, group(&[1, 3])));
     assert_eq!(agent.sent(), [enter(&[1, 3])]);
@@ -112,7 +97,7 @@ fn who_is_asked_answers_at_once_where_all_below_have_ended_and_nobody_is_here() 
 
 #[test]
 fn who_has_said_that_all_is_done_answers_nothing_more() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     agent.message(LinkId(2), done(1, ExitStatus::SUCCESS));
     agent.exits(0, ExitStatus::SUCCESS);
     for stream in [Stream::Stdout, Stream::Stderr] {
@@ -128,7 +113,7 @@ fn who_has_said_that_all_is_done_answers_nothing_more() {
 fn nobody_goes_on_without_a_task_below_whose_failure_ends_the_job() {
     let status = ExitStatus::Exited(3);
     for fails_first in [true, false] {
-        let mut agent = inner_agent();
+        let mut agent = Member::inner_agent();
         let fault = Box::new(JobFault::Task { rank: Rank(1), status });
         let ends = [Message::JobFault(JOB, fault), done(1, status)];
         let waits = |agent: &mut Member| says(agent, "cmd=barrier_in group=0,1:7\n");
@@ -163,7 +148,7 @@ fn a_barrier_of_all_does_not_wait_for_a_spare() {
 
 #[test]
 fn the_next_barrier_of_a_group_may_begin_below_before_this_one_is_over_here() {
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     says(&mut agent, "cmd=barrier_in group=0,1:7\n");
     agent.message(LinkId(2), enter(&[0, 1]));
     agent.message(LinkId(2), enter(&[0, 1]));
@@ -179,18 +164,18 @@ fn the_next_barrier_of_a_group_may_begin_below_before_this_one_is_over_here() {
 #[test]
 fn a_child_that_enters_what_it_must_not_is_lost_and_a_parent_is_not_obeyed() {
     for nonsense in [enter(&[0, 3]), enter(&[]), enter(&[1, 4]), release(&[0, 1])] {
-        let mut agent = inner_agent();
+        let mut agent = Member::inner_agent();
         agent.message(LinkId(2), nonsense);
         assert!(agent.effects().contains(&Effect::Close(LinkId(2))));
     }
     let twice = enter(&[0, 1]);
-    let mut agent = inner_agent();
+    let mut agent = Member::inner_agent();
     agent.message(LinkId(2), twice.clone());
     agent.message(LinkId(2), twice);
     assert!(agent.effects().contains(&Effect::Close(LinkId(2))));
     let awaited = |ranks: &[u32]| Message::GroupAwaited(JOB, group(ranks));
     for nonsense in [release(&[0, 3]), awaited(&[]), awaited(&[0, 9]), enter(&[0, 1])] {
-        let mut agent = inner_agent();
+        let mut agent = Member::inner_agent();
         agent.message(PARENT, nonsense);
         assert!(agent.effects().iter().any(is_abandon));
     }

@@ -50,6 +50,22 @@ impl Member {
         member
     }
 
+    /// Agent 1 with rank 0, and with agent 2 below it; agents 3 and 4 are elsewhere, and each has a task. The job is
+    /// launched.
+    pub(crate) fn inner_agent() -> Member {
+        let map = TaskMap::from_counts([1; 4]).expect("four tasks are not too many");
+        let job = JobSpec { map, ..job(1, 1) };
+        let mut agent = Member::agent_of(1, Tree::Flat, IdSet::range(2, 2), job);
+        agent.child_joins(2);
+        agent.joined(2, IdSet::range(2, 2));
+        agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
+        let launch = Launch { job: JOB, members: IdSet::range(1, 4), map: None };
+        agent.message(PARENT, Message::Launch(Box::new(launch)));
+        agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
+        agent.effects();
+        agent
+    }
+
     /// An agent that has just got this job.
     pub(crate) fn agent_with(id: u32, tree: Tree, below: IdSet, job: JobSpec) -> Member {
         let config = AgentConfig {

@@ -133,9 +133,10 @@ impl Server {
         }
     }
 
-    /// Whether somebody waits in a ring or an allgather.
-    pub fn waits_apart(&self) -> bool {
-        self.clients.iter().any(|client| client.ring.is_some() || client.allgather.is_some())
+    /// Whether a task waits in a ring or an allgather.
+    pub fn waits_apart(&self, rank: Rank) -> bool {
+        let client = &self.clients[self.index(rank)];
+        client.ring.is_some() || client.allgather.is_some()
     }
 }
 

@@ -49,11 +49,7 @@ impl Server {
         let index = self.index(rank);
         let client = &mut self.clients[index];
         let Some(pending) = client.pending.pop_front() else { return };
-        if !client.left && !client.condemned {
-            let mut bytes = BytesMut::new();
-            pending.answer(&mut bytes, reply);
-            self.effects.push_back(Effect::Reply { rank, bytes: bytes.freeze() });
-        }
+        self.answer_late(index, |out| pending.answer(out, reply));
     }
 }
 

@@ -68,11 +68,7 @@ impl Server {
         let client = &mut self.clients[index];
         let Some(spawns) = &mut client.spawns else { return };
         let Some(asker) = spawns.waiting.pop_front() else { return };
-        if !client.left && !client.condemned {
-            let mut bytes = BytesMut::new();
-            answer(&mut bytes, &asker, result);
-            self.effects.push_back(Effect::Reply { rank, bytes: bytes.freeze() });
-        }
+        self.answer_late(index, |out| answer(out, &asker, result));
     }
 }
 
