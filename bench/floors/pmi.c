@@ -1,4 +1,4 @@
-/* The floor of PMI-1: one process a host serves its clients, and does nothing but read, look up and write.
+/* The floor of PMI-1 and PMI-2: one process a host serves its clients, and does nothing but read, look up and write.
  *
  * usage: pmi HOSTS CLIENTS PROGRAM [ARGUMENT...]
  * A server for each host starts CLIENTS clients with a socket pair each, and knows what `pmi-client` asks for; requests
@@ -26,6 +26,9 @@ extern char **environ;
 #define FD_MAX 65536
 
 static int hosts, count, in_barrier, *clients;
+
+/* All clients of one run speak the same. */
+static int speaks_pmi2;
 
 /* By descriptor: bytes of a request that was looked at and waits for its reply. To take them before would wake the
  * client, which waits for no room but for the reply. */
@@ -55,15 +58,22 @@ static void reply(int fd, const char *text, size_t length)
 
 #define REPLY(fd, text) reply(fd, text, sizeof text - 1)
 
-/* The text after ` name=` or the start, up to the next space or, for the last field, the end. */
-static char *field(char *line, const char *name, int last)
+/* A frame of PMI-2. */
+static void reply_frame(int fd, const char *body)
+{
+	char text[LINE_BYTES_MAX];
+	int length = snprintf(text, sizeof text, "%-6zu%s", strlen(body), body);
+	reply(fd, text, (size_t)length);
+}
+
+/* The text after `name=`, up to what ends a field. */
+static char *field(char *line, const char *name)
 {
 	char *value = strstr(line, name);
 	if (!value)
 		errx(1, "no field %s in %s", name, line);
 	value += strlen(name);
-	if (!last)
-		value[strcspn(value, " ")] = 0;
+	value[strcspn(value, " ;")] = 0;
 	return value;
 }
 
@@ -75,23 +85,19 @@ static char *reserve_cards(size_t more)
 	return cards + cards_length;
 }
 
-static void put(int fd, char *line)
+static void put(char *line)
 {
-	char *value = field(line, "value=", 1), *key = field(line, "key=", 0);
+	char *value = field(line, "value="), *key = field(line, "key=");
 	size_t most = strlen(key) + strlen(value) + 3;
 	cards_length += (size_t)snprintf(reserve_cards(most), most, "%s %s\n", key, value);
-	REPLY(fd, "cmd=put_result rc=0 msg=success\n");
 }
 
-static void get(int fd, char *line)
+/* The value of a key, or none. */
+static const char *get(char *line)
 {
-	char text[LINE_BYTES_MAX];
-	ENTRY entry = { .key = field(line, "key=", 1) };
+	ENTRY entry = { .key = field(line, "key=") };
 	ENTRY *found = hsearch(entry, FIND);
-	if (!found)
-		errx(1, "no key %s", entry.key);
-	int length = snprintf(text, sizeof text, "cmd=get_result rc=0 msg=success value=%s\n", (char *)found->data);
-	reply(fd, text, (size_t)length);
+	return found ? found->data : NULL;
 }
 
 static void send_cards(int fd)
@@ -133,7 +139,10 @@ static void release(void)
 	cards_length = 0;
 	in_barrier = servers_in_barrier = 0;
 	for (int i = 0; i < count; i++)
-		REPLY(clients[i], "cmd=barrier_out\n");
+		if (speaks_pmi2)
+			reply_frame(clients[i], "cmd=kvs-fence-response;rc=0;");
+		else
+			REPLY(clients[i], "cmd=barrier_out\n");
 }
 
 /* In the first server: all have entered. */
@@ -181,12 +190,20 @@ static int starts(const char *line, const char *word)
 
 static void serve(int fd, char *line)
 {
-	if (starts(line, "cmd=put "))
-		put(fd, line);
-	else if (starts(line, "cmd=get "))
-		get(fd, line);
-	else if (starts(line, "cmd=barrier_in"))
+	char text[LINE_BYTES_MAX];
+	if (starts(line, "cmd=put ")) {
+		put(line);
+		REPLY(fd, "cmd=put_result rc=0 msg=success\n");
+	} else if (starts(line, "cmd=get ")) {
+		const char *value = get(line);
+		if (!value)
+			errx(1, "no value for %s", line);
+		int length = snprintf(text, sizeof text, "cmd=get_result rc=0 msg=success value=%s\n", value);
+		reply(fd, text, (size_t)length);
+	} else if (starts(line, "cmd=barrier_in"))
 		barrier();
+	else if (starts(line, "cmd=init pmi_version=2"))
+		REPLY(fd, "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n");
 	else if (starts(line, "cmd=init"))
 		REPLY(fd, "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
 	else if (starts(line, "cmd=get_maxes"))
@@ -199,7 +216,31 @@ static void serve(int fd, char *line)
 		errx(1, "unknown request %s", line);
 }
 
-/* Clients wait for each reply, so that a line comes whole, and alone. Returns whether the client is still there. */
+static void serve_frame(int fd, char *body)
+{
+	char text[LINE_BYTES_MAX];
+	speaks_pmi2 = 1;
+	if (starts(body, "cmd=kvs-get;")) {
+		const char *value = get(body);
+		snprintf(text, sizeof text, "cmd=kvs-get-response;rc=0;found=%s;value=%s;", value ? "TRUE" : "FALSE",
+			 value ? value : "");
+		reply_frame(fd, text);
+	} else if (starts(body, "cmd=kvs-put;")) {
+		put(body);
+		reply_frame(fd, "cmd=kvs-put-response;rc=0;");
+	} else if (starts(body, "cmd=kvs-fence;"))
+		barrier();
+	else if (starts(body, "cmd=fullinit;"))
+		reply_frame(fd, "cmd=fullinit-response;rc=0;");
+	else if (starts(body, "cmd=job-getid;"))
+		reply_frame(fd, "cmd=job-getid-response;rc=0;jobid=floor;");
+	else if (starts(body, "cmd=finalize;"))
+		reply_frame(fd, "cmd=finalize-response;rc=0;");
+	else
+		errx(1, "unknown request %s", body);
+}
+
+/* Clients wait for each reply, so that a message comes whole, and alone. Returns whether the client is still there. */
 static int read_request(int fd)
 {
 	char line[LINE_BYTES_MAX];
@@ -209,8 +250,13 @@ static int read_request(int fd)
 		return 0;
 	}
 	seen[fd] = length;
-	line[length - 1] = 0;
-	serve(fd, line);
+	if (starts(line, "cmd=")) {
+		line[length - 1] = 0;
+		serve(fd, line);
+	} else {
+		line[length] = 0;
+		serve_frame(fd, line + 6);
+	}
 	return 1;
 }
 

@@ -1,11 +1,12 @@
 //! `bench NAME [--quick] [--only TEXT]`: what Convoke costs, beside its peers and its floors.
 //!
 //! Every figure comes with its peer's and its floor's from the same run, in turns. A run beside other
-//! work is no measurement, so the table says what else the machine did. `launch` and `pmi` use the
+//! work is no measurement, so the table says what else the machine did. `launch`, `pmi` and `connect` use the
 //! modelled shell and start up to some thousand processes; all runs are bounded in time, and what a
 //! failed one leaves behind is ended by the marker in its environment.
 
 mod batch;
+mod connect;
 mod deliver;
 mod io;
 mod launch;
@@ -38,7 +39,7 @@ use crate::settings::Settings;
 use crate::tools::Tools;
 
 const USAGE: &str = "\
-usage: bench launch|pmi|io|memory|model|batch|deliver|route [--quick] [--only TEXT]
+usage: bench launch|pmi|connect|io|memory|model|batch|deliver|route [--quick] [--only TEXT]
   --quick      fewer and smaller runs
   --only TEXT  only rows whose title contains TEXT; the table in bench/results stays as it is";
 
@@ -64,6 +65,7 @@ fn run() -> anyhow::Result<()> {
     let settings = Settings::parse(options)?;
     let measure: fn(&Tools, &mut Report) -> anyhow::Result<()> = match *name {
         "batch" => batch::measure,
+        "connect" => connect::measure,
         "deliver" => deliver::measure,
         "launch" => launch::measure,
         "pmi" => pmi::measure,

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
+use model::PmiDialect;
 
 use crate::jobs::{Job, Launcher, Shell};
 use crate::report::{Bar, Report, Row};
@@ -15,9 +16,6 @@ use Launcher::{Convoke, Floor, Hydra4, Hydra5};
 
 /// No single run is waited for longer.
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// Clients get two cards each, and tell each other their times at the end.
-const OPTIONS: [&str; 2] = ["nbr", "--max"];
 
 /// Adds all rows.
 pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> {
@@ -31,9 +29,7 @@ pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> 
 }
 
 fn exchange(tools: &Tools, report: &mut Report, hosts: usize, clients: usize, steps_bar: f64) {
-    let program = tools.pmi_client.display().to_string();
-    let words: Vec<&str> = [program.as_str()].into_iter().chain(OPTIONS).collect();
-    let job = Job::new(hosts, clients, Shell::default(), &words);
+    let job = job(tools, hosts, clients, "nbr", PmiDialect::One);
     let title = format!("{} clients", job.shape());
     if !report.settings().wants(&title) {
         return;
@@ -42,21 +38,40 @@ fn exchange(tools: &Tools, report: &mut Report, hosts: usize, clients: usize, st
     let rounds = report.settings().pick(11, 1);
     let turns =
         Turns::take(report, rounds, &[Convoke, Hydra5, Floor], |who| once(tools, who, &job));
-    for (index, what, bar) in
-        [(0, "whole command", 0.8), (1, "put, barrier, two gets (slowest rank)", steps_bar)]
-    {
-        report.add(Row {
-            title: format!("{title}: {what}"),
-            ours: turns.seconds(Convoke, index),
-            other: Some((Hydra5.to_string(), turns.seconds(Hydra5, index))),
-            floor: Some(("a server per host, in C".to_owned(), turns.seconds(Floor, index))),
-            bar: Bar::RatioAtMost(bar),
-        });
+    add(report, &turns, &format!("{title}: whole command"), 0, Bar::RatioAtMost(0.8));
+    let steps = format!("{title}: put, barrier, two gets (slowest rank)");
+    add(report, &turns, &steps, 1, Bar::RatioAtMost(steps_bar));
+}
+
+/// Pure clients that get these cards, `all` or those of two neighbours, and tell each other their times at the end.
+pub(crate) fn job(
+    tools: &Tools,
+    hosts: usize,
+    clients: usize,
+    cards: &str,
+    dialect: PmiDialect,
+) -> Job {
+    let program = tools.pmi_client.display().to_string();
+    let mut words = vec![program.as_str(), cards, "--max"];
+    if dialect == PmiDialect::Two {
+        words.push("--pmi2");
     }
+    Job::new(hosts, clients, Shell::default(), &words)
+}
+
+/// Adds the row of the number at `index` of what [`once`] has measured.
+pub(crate) fn add(report: &mut Report, turns: &Turns, title: &str, index: usize, bar: Bar) {
+    report.add(Row {
+        title: title.to_owned(),
+        ours: turns.seconds(Convoke, index),
+        other: Some((Hydra5.to_string(), turns.seconds(Hydra5, index))),
+        floor: Some(("a server per host, in C".to_owned(), turns.seconds(Floor, index))),
+        bar,
+    });
 }
 
 /// The whole command, and what the slowest rank's steps took.
-fn once(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Vec<f64>> {
+pub(crate) fn once(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Vec<f64>> {
     let mut command = match who {
         Convoke | Hydra4 | Hydra5 => tools.command(who, job)?,
         Floor => {

@@ -27,7 +27,7 @@ pub(crate) struct Tools {
     pub(crate) hydra5: PathBuf,
     /// The modelled remote shell.
     pub(crate) shell: PathBuf,
-    /// A PMI-1 client without an MPI library.
+    /// A client of PMI-1 and PMI-2 without an MPI library.
     pub(crate) pmi_client: PathBuf,
     /// A task that writes floods.
     pub(crate) misbehave: PathBuf,
@@ -80,12 +80,20 @@ impl Tools {
         self.scratch.path().join(name)
     }
 
+    /// The MPI program that does nothing, made with PyPI's MPICH.
+    pub(crate) fn mpi_program(&self) -> anyhow::Result<PathBuf> {
+        let program = self.file("mpi");
+        let mut compile = Command::new(self.hydra5.with_file_name("mpicc"));
+        compile.args(["-O2", "-o"]).arg(&program).arg(sources().join("mpi.c"));
+        command::check("compiling an MPI program", &mut compile)?;
+        Ok(program)
+    }
+
     fn compile_floors(&self) -> anyhow::Result<()> {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("floors");
         for name in ["tree", "spawn", "pmi", "task"] {
             let mut compile = Command::new("cc");
             compile.args(["-O2", "-Wall", "-static", "-o"]).arg(self.floor(name));
-            compile.arg(sources.join(format!("{name}.c")));
+            compile.arg(sources().join(format!("{name}.c")));
             command::check("compiling a floor", &mut compile)?;
         }
         Ok(())
@@ -109,6 +117,11 @@ impl Tools {
             }
         }
     }
+}
+
+/// Where the sources of the floors are.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("floors")
 }
 
 /// The word after `Version:`.

@@ -8,7 +8,7 @@ use crate::{dist, paths, setup};
 /// Builds everything optimised and runs the benchmark that `arguments` name.
 pub(crate) fn bench(sh: &Shell, arguments: &[&str]) -> anyhow::Result<()> {
     if arguments.is_empty() {
-        bail!("which benchmark: launch, pmi, io, memory, model, batch, deliver or route?");
+        bail!("which benchmark: launch, pmi, connect, io, memory, model, batch, deliver or route?");
     }
     setup::setup_bench(sh)?;
     let convoke = dist::dist(sh)?;

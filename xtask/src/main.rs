@@ -35,7 +35,7 @@ Usage: cargo xtask COMMAND
   tidy             the rules that neither rustfmt nor clippy know
   sim OPTIONS...   sessions in virtual time, such as `--agents 1000000`, or `--seeds 100000
                    --minutes 10`, which the next call continues
-  bench NAME       a benchmark: `launch`, `pmi`, `io`, `memory` or `model`
+  bench NAME       a benchmark: `launch`, `pmi`, `connect`, `io`, `memory` or `model`
   dist             the static binary, as target/dist/convoke, with man pages, completions, and what
                    `libraries` builds
   libraries [--dev] DIR

@@ -1,11 +1,18 @@
-//! The client side of PMI-1 (`reference/pmi1.md`), with one write and one read for each request.
+//! The client side of PMI-1 and PMI-2 (`reference/pmi1.md`, `reference/pmi2.md`), with one write and one read for each
+//! request.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
+use model::PmiDialect;
+
 use crate::raw;
+
+/// What stands before the body of a frame of PMI-2.
+const PREFIX_BYTES: usize = 6;
 
 /// A connection to the PMI server that launched this process.
 #[derive(Debug)]
@@ -14,6 +21,7 @@ pub struct PmiConnection {
     pub rank: u32,
     /// Tasks in the job.
     pub size: u32,
+    dialect: PmiDialect,
     stream: File,
     /// What has been read and not returned.
     unread: Vec<u8>,
@@ -50,7 +58,7 @@ impl PmiConnection {
 
     fn over(stream: OwnedFd, rank: u32, size: u32) -> PmiConnection {
         let (stream, unread, reply) = (File::from(stream), Vec::new(), Vec::new());
-        PmiConnection { rank, size, stream, unread, reply }
+        PmiConnection { rank, size, dialect: PmiDialect::One, stream, unread, reply }
     }
 
     /// One of the lines behind the answer to `initack`.
@@ -61,9 +69,12 @@ impl PmiConnection {
         number.ok_or_else(|| invalid(format!("`{line}` where {name} is to be set")))
     }
 
-    /// Sends `request`, without its line end, and returns the reply's line.
+    /// Sends `request`, without its line end or its length, and returns the reply.
     pub fn ask(&mut self, request: &str) -> io::Result<&str> {
-        self.send(&format!("{request}\n"))?;
+        match self.dialect {
+            PmiDialect::One => self.send(&format!("{request}\n"))?,
+            PmiDialect::Two => self.send(&format!("{:<PREFIX_BYTES$}{request}", request.len()))?,
+        }
         self.receive()
     }
 
@@ -80,6 +91,16 @@ impl PmiConnection {
         if good { Ok(reply) } else { Err(invalid(format!("`{request}` got `{reply}`"))) }
     }
 
+    /// Initialises in PMI-2, and returns the name of the job.
+    pub fn init_pmi2(&mut self) -> io::Result<String> {
+        self.expect("cmd=init pmi_version=2 pmi_subversion=0", "response_to_init")?;
+        self.dialect = PmiDialect::Two;
+        let full_init = format!("cmd=fullinit;pmirank={};", self.rank);
+        self.expect(&full_init, "fullinit-response")?;
+        let reply = self.expect("cmd=job-getid;", "job-getid-response")?;
+        field(reply, "jobid").map(str::to_owned).ok_or_else(|| invalid("no jobid"))
+    }
+
     /// Initialises, asks for the limits, and returns the name of the job's key-value space.
     pub fn init(&mut self) -> io::Result<String> {
         self.expect("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?;
@@ -90,31 +111,67 @@ impl PmiConnection {
 
     /// Puts a pair.
     pub fn put(&mut self, kvsname: &str, key: &str, value: &str) -> io::Result<()> {
-        let request = format!("cmd=put kvsname={kvsname} key={key} value={value}");
-        self.expect(&request, "put_result").map(drop)
+        let (request, reply) = match self.dialect {
+            PmiDialect::One => {
+                (format!("cmd=put kvsname={kvsname} key={key} value={value}"), "put_result")
+            }
+            PmiDialect::Two => {
+                (format!("cmd=kvs-put;key={key};value={value};"), "kvs-put-response")
+            }
+        };
+        self.expect(&request, reply).map(drop)
     }
 
     /// Gets the value of a key that must be there.
     pub fn get(&mut self, kvsname: &str, key: &str) -> io::Result<&str> {
-        let request = format!("cmd=get kvsname={kvsname} key={key}");
-        let reply = self.expect(&request, "get_result")?;
+        let (request, reply) = match self.dialect {
+            PmiDialect::One => (format!("cmd=get kvsname={kvsname} key={key}"), "get_result"),
+            PmiDialect::Two => {
+                (format!("cmd=kvs-get;jobid={kvsname};srcid=-1;key={key};"), "kvs-get-response")
+            }
+        };
+        let reply = self.expect(&request, reply)?;
         field(reply, "value").ok_or_else(|| invalid("no value"))
     }
 
     /// Enters the barrier of the job, and leaves it.
     pub fn barrier(&mut self) -> io::Result<()> {
-        self.expect("cmd=barrier_in", "barrier_out").map(drop)
+        match self.dialect {
+            PmiDialect::One => self.expect("cmd=barrier_in", "barrier_out").map(drop),
+            PmiDialect::Two => self.expect("cmd=kvs-fence;", "kvs-fence-response").map(drop),
+        }
     }
 
     /// Ends this task's use of PMI.
     pub fn finalize(&mut self) -> io::Result<()> {
-        self.expect("cmd=finalize", "finalize_ack").map(drop)
+        match self.dialect {
+            PmiDialect::One => self.expect("cmd=finalize", "finalize_ack").map(drop),
+            PmiDialect::Two => self.expect("cmd=finalize;", "finalize-response").map(drop),
+        }
+    }
+
+    /// The message at the front of what is unread, if it is whole.
+    fn whole(&self) -> io::Result<Option<Whole>> {
+        match self.dialect {
+            PmiDialect::One => {
+                let end = self.unread.iter().position(|byte| *byte == b'\n');
+                Ok(end.map(|end| Whole { text: 0..end, end: end + 1 }))
+            }
+            PmiDialect::Two => {
+                let Some(prefix) = self.unread.get(..PREFIX_BYTES) else { return Ok(None) };
+                let length =
+                    std::str::from_utf8(prefix).ok().and_then(|text| text.trim().parse().ok());
+                let length: usize = length.ok_or_else(|| invalid("a frame without its length"))?;
+                let end = PREFIX_BYTES + length;
+                Ok((self.unread.len() >= end).then_some(Whole { text: PREFIX_BYTES..end, end }))
+            }
+        }
     }
 
     fn receive(&mut self) -> io::Result<&str> {
-        let end = loop {
-            if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
-                break end;
+        let message = loop {
+            if let Some(message) = self.whole()? {
+                break message;
             }
             let mut buffer = [0; 4096];
             let bytes = self.stream.read(&mut buffer)?;
@@ -124,15 +181,21 @@ impl PmiConnection {
             self.unread.extend_from_slice(&buffer[..bytes]);
         };
         self.reply.clear();
-        self.reply.extend(self.unread.drain(..=end));
-        self.reply.pop();
+        self.reply.extend_from_slice(&self.unread[message.text]);
+        self.unread.drain(..message.end);
         std::str::from_utf8(&self.reply).map_err(|_| invalid("reply is not text"))
     }
 }
 
-/// The value of the first field `key` of a line.
-fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
-    line.split(' ').find_map(|field| field.strip_prefix(key)?.strip_prefix('='))
+/// Where the text of a message lies, and where the next begins.
+struct Whole {
+    text: Range<usize>,
+    end: usize,
+}
+
+/// The value of the first field `key` of a line or a frame.
+fn field<'a>(message: &'a str, key: &str) -> Option<&'a str> {
+    message.split([' ', ';']).find_map(|field| field.strip_prefix(key)?.strip_prefix('='))
 }
 
 fn number(variable: &str) -> io::Result<u32> {

@@ -1,6 +1,6 @@
-//! A pure PMI-1 client: how long does it take to exchange cards, without an MPI library around it?
+//! A pure client of PMI-1 or PMI-2: how long does it take to exchange cards, without an MPI library around it?
 //!
-//! `pmi-client [nbr|all] [--max]`. After a first barrier each rank puts a card of 64 bytes, enters a barrier, and
+//! `pmi-client [nbr|all] [--max] [--pmi2]`. Once all have met, each rank puts a card of 64 bytes, enters a barrier, and
 //! gets the cards of its two neighbours, or of all ranks. Rank 0 prints its own times; with `--max` also, for each
 //! step, the longest time of all ranks, which they tell each other through PMI.
 
@@ -24,11 +24,12 @@ fn main() -> ExitCode {
 
 fn run() -> io::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let gets_all = args.iter().any(|arg| arg == "all");
+    let has = |word| args.iter().any(|arg| arg == word);
+    let gets_all = has("all");
     let start = Instant::now();
     let mut pmi = PmiConnection::from_env()?;
-    let kvsname = pmi.init()?;
-    pmi.barrier()?;
+    let kvsname = if has("--pmi2") { pmi.init_pmi2()? } else { pmi.init()? };
+    meet(&mut pmi, &kvsname)?;
     let init = start.elapsed().as_nanos();
 
     let mut times = exchange(&mut pmi, &kvsname, gets_all)?;
@@ -36,10 +37,19 @@ fn run() -> io::Result<()> {
     if pmi.rank == 0 {
         print("rank0", &times)?;
     }
-    if args.iter().any(|arg| arg == "--max") {
+    if has("--max") {
         print_longest(&mut pmi, &kvsname, times)?;
     }
     pmi.finalize()
+}
+
+/// Waits for all others. A server may answer a fence of PMI-2 at once, and hold back gets instead: what has come from
+/// another node, or from the other half of this one, has come behind the fence.
+fn meet(pmi: &mut PmiConnection, kvsname: &str) -> io::Result<()> {
+    let (rank, size) = (pmi.rank, pmi.size);
+    pmi.put(kvsname, &format!("here-{rank}"), "here")?;
+    pmi.barrier()?;
+    pmi.get(kvsname, &format!("here-{}", (rank + size / 2) % size)).map(drop)
 }
 
 /// What is timed. The total is of put, barrier and gets.
