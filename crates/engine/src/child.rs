@@ -176,7 +176,7 @@ pub(crate) fn back_off(
     if attempts > retries.min(retries_max) {
         return None;
     }
-    let mean = Duration::from_millis(250) * 2_u32.saturating_pow(attempts.saturating_sub(1).min(8));
+    let mean = Duration::from_millis(125) * 2_u32.saturating_pow(attempts.saturating_sub(1).min(8));
     Some(rng.jitter(mean.min(BACK_OFF_MAX)))
 }
 
