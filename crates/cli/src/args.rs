@@ -223,6 +223,10 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "Hosts")]
     pub(crate) oversubscribe: bool,
 
+    /// Bring up the hosts without tasks, too, for jobs that tasks start (MPI_Comm_spawn)
+    #[arg(long, conflicts_with_all = ["on_missing", "spares"], help_heading = "Hosts")]
+    pub(crate) all_hosts: bool,
+
     /// What to do when nodes do not come up: end, or run the job on the others
     #[arg(long, value_name = "WHAT", value_enum, default_value = "abort", help_heading = "Hosts")]
     pub(crate) on_missing: OnMissing,

@@ -15,12 +15,13 @@ use crate::setup::SetupError;
 /// Where everything would run: the nodes that are used, and what to tell of the host file.
 pub(crate) struct Layout {
     pub(crate) placement: Placement,
+    /// Nodes without tasks, for jobs that tasks start.
+    pub(crate) idle: Vec<Node>,
     /// Nodes without tasks, for whom of the others does not come up.
     pub(crate) spares: Vec<Node>,
     /// The first rank of each of the job's programs.
     pub(crate) first_ranks: Vec<Rank>,
     pub(crate) warnings: Vec<String>,
-    pub(crate) universe_size: Option<u32>,
     nodes_min: Option<u32>,
     request: Request,
 }
@@ -50,9 +51,15 @@ impl Layout {
         };
         let nodes_min = nodes_min(args, count(&placement.nodes))?;
         must_stay(args, nodes_min.is_some() || !spares.is_empty())?;
-        let universe_size = allocation.nodes.iter().map(|node| node.slots).sum();
-        let warnings = allocation.warnings;
-        Ok(Layout { placement, spares, first_ranks, warnings, universe_size, nodes_min, request })
+        Ok(Layout {
+            idle: idle(args, &placement, allocation.nodes),
+            placement,
+            spares,
+            first_ranks,
+            warnings: allocation.warnings,
+            nodes_min,
+            request,
+        })
     }
 
     /// Each program on its own hosts.
@@ -75,12 +82,12 @@ impl Layout {
         };
         let programs = apps.map(place).collect::<Result<Vec<_>, _>>()?;
         let placement = Placement::joined(&programs).map_err(SetupError::Placement)?;
-        let nodes = allocations.iter().flat_map(|allocation| &allocation.nodes);
+        let nodes = allocations.into_iter().flat_map(|allocation| allocation.nodes);
         Ok(Layout {
             first_ranks: first_ranks(programs.iter().map(|program| program.map.len())),
             request: request(args, Some(placement.map.len())),
+            idle: idle(args, &placement, nodes),
             placement,
-            universe_size: nodes.map(|node| node.slots).sum(),
             spares: Vec::new(),
             warnings,
             nodes_min: None,
@@ -93,7 +100,12 @@ impl Layout {
     }
 
     fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.placement.nodes.iter().chain(&self.spares)
+        self.placement.nodes.iter().chain(&self.idle).chain(&self.spares)
+    }
+
+    /// The slots of all nodes that may have tasks, where each has some.
+    pub(crate) fn universe_size(&self) -> Option<u32> {
+        self.placement.nodes.iter().chain(&self.idle).map(|node| node.slots).sum()
     }
 
     /// Which of the nodes the job needs.
@@ -105,6 +117,16 @@ impl Layout {
             request: self.request.clone(),
         }
     }
+}
+
+/// The nodes without tasks that are brought up nevertheless.
+fn idle(args: &RunArgs, placement: &Placement, nodes: impl IntoIterator<Item = Node>) -> Vec<Node> {
+    if !args.all_hosts {
+        return Vec::new();
+    }
+    let used = placement.nodes.iter().map(|node| node.name.clone());
+    let mut known: BTreeSet<String> = used.collect();
+    nodes.into_iter().filter(|node| known.insert(node.name.clone())).collect()
 }
 
 /// The hosts of each program, without those that are left out, and what to tell of that.

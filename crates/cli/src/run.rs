@@ -161,6 +161,9 @@ fn show_map(args: &RunArgs, layout: &Layout) -> u8 {
         let ranks = layout.placement.map.ranks_on(NodeId(index));
         text += &format!("{}: {} tasks, ranks {ranks}\n", node.name, ranks.len());
     }
+    for node in &layout.idle {
+        text += &format!("{}: for jobs that tasks start\n", node.name);
+    }
     for spare in &layout.spares {
         text += &format!("{}: a spare\n", spare.name);
     }

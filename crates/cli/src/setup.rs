@@ -211,7 +211,7 @@ fn job(args: &RunArgs, layout: &Layout, is_movable: bool) -> Result<JobSpec, Set
         map: layout.placement.map.clone(),
         is_movable,
         kvsname: format!("convoke-{:016x}", random()?),
-        universe_size: layout.universe_size,
+        universe_size: layout.universe_size(),
         pmi: args.pmi,
         pmi_port: args.pmi_port,
         origin: None,

@@ -155,6 +155,18 @@ fn mpi_programs_see_who_shares_their_host() {
     assert_eq!(run.with_status(0).sorted_lines(), lines);
 }
 
+#[test]
+fn hosts_without_tasks_are_there_only_for_who_asks_for_them() {
+    let map = |options: &str, programs: &str| {
+        said(Command::new(convoke_path()).args(["run", "--show-map"]), options, programs).unwrap()
+    };
+    let (used, idle) = ("a: 2 tasks, ranks 0-1\n", "b: for jobs that tasks start\n");
+    assert_eq!(map("--hosts a:2,b:2 -n 2", "true"), used);
+    assert_eq!(map("--hosts a:2,b:2 -n 2 --all-hosts", "true"), [used, idle].concat());
+    let apart = map("--all-hosts", "--hosts a:2,b -n 2 true : --hosts b,c -n 1 true");
+    assert_eq!(apart.lines().last(), Some("c: for jobs that tasks start"), "{apart}");
+}
+
 /// The host of each rank, as `--show-map` has it.
 fn our_map(options: &str, programs: &str) -> BTreeMap<u32, String> {
     let text = said(Command::new(convoke_path()).args(["run", "--show-map"]), options, programs);

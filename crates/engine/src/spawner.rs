@@ -302,7 +302,11 @@ impl Spawner {
             let is_it =
                 |node: &NodeId| self.names.get(node.0 as usize).is_some_and(|it| it == name);
             let found = there.iter().copied().find(is_it);
-            found.ok_or_else(|| format!("no agent of this session runs on `{name}`"))
+            found.ok_or_else(|| {
+                format!(
+                    "no agent runs on `{name}`: hosts without tasks have one with `--all-hosts`"
+                )
+            })
         };
         hosts.nodes().iter().map(|node| find(&node.name)).collect()
     }

@@ -121,7 +121,7 @@ fn what_can_not_be_placed_is_refused_and_nobody_hears_of_it() {
     for (request, words) in [
         (request(&[("./worker", 3)]), "3 tasks do not fit: 2 of 4 slots are free"),
         (request(&[("./worker", u32::MAX), ("b", u32::MAX)]), "do not fit: 2 of 4 slots are free"),
-        (on("n3"), "no agent of this session runs on `n3`"),
+        (on("n3"), "no agent runs on `n3`"),
         (on("n["), "`n[`: "),
         (request(&[("./worker", 0)]), "the number of tasks must be at least 1"),
         (request(&[]), "it asks for no tasks"),
