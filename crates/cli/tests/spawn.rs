@@ -9,7 +9,7 @@ mod support;
 
 use support::convoke::{Convoke, Ended};
 use support::ring::program;
-use support::stand::on_hosts;
+use support::stand::{on_hosts, script};
 
 /// Two tasks that do this, on a host with slots for others.
 fn parents(test: &str, words: &str) -> Convoke {
@@ -79,4 +79,16 @@ fn an_abort_of_one_that_was_spawned_ends_all_and_is_told_with_its_job() {
 fn many_one_after_another_end_well() {
     let ended = parents("spawn-many", "many 10").run().with_status(0);
     says(&ended, &["done", "done"]);
+}
+
+#[test]
+fn a_task_reads_what_its_parents_have_put_on_a_host_without_any_of_them() {
+    let run = on_hosts("spawn-read", "a:2,b:2,c:2", "")
+        .words("-n 3 --all-hosts")
+        .arg(script("spawn.bash"));
+    let ended = run.words("read c").run().with_status(0);
+    let values = [0, 1, 2].map(|rank| format!("rc=0 value=of-rank-{rank}"));
+    let missing = "rc=1 msg=key_card-3_not_found value=unknown";
+    let lines: Vec<&str> = values.iter().map(String::as_str).chain([missing]).collect();
+    says(&ended, &lines);
 }

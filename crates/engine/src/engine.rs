@@ -26,6 +26,7 @@ use crate::job::{Job, OutputQueue, Reader};
 use crate::jobs::Jobs;
 use crate::joining::Joining;
 use crate::marks::Marks;
+use crate::orders::Orders;
 use crate::rng::Rng;
 use crate::routing::{Place, Routing};
 use crate::slow::StartTimes;
@@ -640,6 +641,7 @@ impl Engine {
             down: Vec::new(),
             effects: &mut self.effects,
             events: &mut self.events,
+            jobs: &mut self.jobs,
             abandon: None,
         };
         f(head, &mut orders);
@@ -686,14 +688,3 @@ impl Engine {
 
 /// Output that the head may hold for a slow reader, in bytes.
 const HEAD_OUTPUT_BYTES: u32 = 1 << 20;
-
-/// What the head's government may use.
-pub(crate) struct Orders<'a> {
-    pub(crate) now: Time,
-    /// Orders for all members, the head's own included.
-    pub(crate) down: Vec<Message>,
-    pub(crate) effects: &'a mut VecDeque<Effect>,
-    pub(crate) events: &'a mut VecDeque<Event>,
-    /// Set when the head must end at once, and why.
-    pub(crate) abandon: Option<String>,
-}

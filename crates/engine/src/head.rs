@@ -22,9 +22,9 @@ use wire::{AgentLoss, JobFault, JobSpec, Launch, Message, Routes, StartFailure, 
 
 use crate::child;
 use crate::children::never_started;
-use crate::engine::Orders;
 use crate::job::INPUT_BYTES;
 use crate::name_service::NameService;
+use crate::orders::Orders;
 use crate::roll_call::RollCall;
 use crate::route::RouteTree;
 use crate::spawner::Spawner;
@@ -167,7 +167,7 @@ impl Head {
                 orders.events.push_back(Event::JobWarning(job, warning));
             }
             Message::NameRequest(job, rank, request) => {
-                let reply = self.names.answer(*request);
+                let reply = self.names.answer(*request, orders.jobs);
                 orders.down.push(Message::NameReply(job, rank, Box::new(reply)));
             }
             Message::SpawnRequest(job, rank, request) => {

@@ -296,6 +296,11 @@ impl Job {
         [flush_at, self.check_at, kill_at, look_at].into_iter().chain(due).flatten().min()
     }
 
+    /// What its tasks have exchanged under this key, where none of them is.
+    pub(crate) fn exchanged(&mut self, key: &[u8]) -> Option<&[u8]> {
+        self.pmi.exchanged(key)
+    }
+
     pub(crate) fn id(&self) -> JobId {
         self.spec.job
     }

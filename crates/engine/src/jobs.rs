@@ -54,6 +54,11 @@ impl Jobs {
         self.iter().find(|job| is_meant(job)).map(Job::id)
     }
 
+    /// The one whose key-value space is called so.
+    pub(crate) fn named(&mut self, kvsname: &[u8]) -> Option<&mut Job> {
+        self.iter_mut().find(|job| job.spec.kvsname.as_bytes() == kvsname)
+    }
+
     /// Forgets a job that is over; never the first.
     pub(crate) fn remove(&mut self, id: JobId) {
         self.others.remove(&id);

@@ -12,6 +12,7 @@ mod input;
 
 mod engine;
 mod head;
+mod orders;
 mod outcome;
 mod parent;
 mod roll_call;

@@ -24,7 +24,7 @@ use wire::{
 };
 
 use crate::HeadConfig;
-use crate::engine::Orders;
+use crate::orders::Orders;
 
 /// The jobs of a session that tasks have asked for, and the room that is left for others.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
+use core::mem;
 
 use bytes::{Bytes, BytesMut};
 use model::Rank;
@@ -17,6 +19,8 @@ pub(crate) struct Spaces {
     own: Kvs,
     created: BTreeMap<Bytes, Kvs>,
     created_count: u64,
+    /// What exchanges have brought that nobody has asked for.
+    unread: Vec<Bytes>,
 }
 
 /// The longest key and value that a client may put, in bytes.
@@ -50,6 +54,9 @@ impl Limits {
     }
 }
 
+/// Exchanges that are kept as they came.
+const UNREAD_MAX: usize = 8;
+
 impl Spaces {
     /// The job's own space, with the attributes that clients read from it (§5).
     pub(crate) fn new(info: &JobInfo) -> Spaces {
@@ -60,7 +67,13 @@ impl Spaces {
             own.set(b"PMI_process_mapping", mapping.as_bytes());
         }
         info.preput.iter().for_each(|(key, value)| own.set(key, value));
-        Spaces { own_name: info.kvsname.clone(), own, created: BTreeMap::new(), created_count: 0 }
+        Spaces {
+            own_name: info.kvsname.clone(),
+            own,
+            created: BTreeMap::new(),
+            created_count: 0,
+            unread: Vec::new(),
+        }
     }
 
     /// The space called `name`.
@@ -143,6 +156,24 @@ impl Spaces {
             at = extent.end;
         }
         Ok(())
+    }
+
+    /// Keeps what an exchange brought, to be added once somebody asks, or when there is much of it.
+    pub(crate) fn keep(&mut self, pairs: Bytes) {
+        if pairs.is_empty() {
+            return;
+        }
+        self.unread.push(pairs);
+        if self.unread.len() > UNREAD_MAX {
+            self.read_kept();
+        }
+    }
+
+    /// Adds what was kept. What is garbled is another's to complain about: those whose tasks wait for it read it, too.
+    pub(crate) fn read_kept(&mut self) {
+        for pairs in mem::take(&mut self.unread) {
+            let _ = self.merge(pairs);
+        }
     }
 
     /// The space that an exchange names: the job's own, or one that a task somewhere has created.

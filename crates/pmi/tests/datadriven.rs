@@ -6,7 +6,7 @@
 //! with the input's `key=value` from elsewhere), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
 //! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`, `call` (each line of input is what
 //! one read of a connection to `PMI_PORT` finds), `connected RANK [2]` (that was a task's, which sent each line of input
-//! behind it, or each as a frame), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|PORT` (of
+//! behind it, or each as a frame), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|FOUND` (of
 //! the name service), `close FIRST LEFT RIGHT` (the ring is closed), `gathered` (the allgather comes back, with the
 //! input's `RANK=VALUE` from elsewhere), `spawned RANK TASKS` (its job of so many tasks runs), `spawned RANK refused`
 //! (with the input's reason).
@@ -106,6 +106,11 @@ fn tasks_of_both_dialects_meet_and_read_each_other() {
 #[test]
 fn names_are_asked_for_elsewhere_and_answered_in_order() {
     run("names.txt");
+}
+
+#[test]
+fn what_another_job_has_exchanged_is_asked_for_elsewhere_and_found_in_either_dialect() {
+    run("other_jobs.txt");
 }
 
 #[test]
@@ -381,16 +386,18 @@ fn show_request(request: NameRequest) -> String {
         }
         NameRequest::Lookup(service) => format!("look `{}` up", text(service)),
         NameRequest::Unpublish(service) => format!("unpublish `{}`", text(service)),
+        NameRequest::Value { job, key } => format!("get `{}` of `{}`", text(key), text(job)),
+        NameRequest::Job(job) => format!("is there `{}`", text(job)),
     }
 }
 
-/// The answer of the name service in the second argument: `done`, `missing`, `taken`, or a port.
+/// The answer of the name service in the second argument: `done`, `missing`, `taken`, or a port or value.
 fn name_reply(case: &Case<'_>) -> NameReply {
     match case.args[1] {
         "done" => NameReply::Done,
         "missing" => NameReply::NotFound,
         "taken" => NameReply::Taken,
-        port => NameReply::Port(unescape(port)),
+        port => NameReply::Found(unescape(port)),
     }
 }
 

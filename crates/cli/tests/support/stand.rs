@@ -35,6 +35,11 @@ pub(crate) fn profile_directory() -> PathBuf {
     sibling("convoke").parent().map(Path::to_owned).unwrap_or_default()
 }
 
+/// A script of `tests/programs`.
+pub(crate) fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+}
+
 /// An MPI program of `tests/programs`, compiled once with MPICH of this major version.
 ///
 /// # Panics

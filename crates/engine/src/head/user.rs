@@ -9,7 +9,7 @@ use wire::frame::DATA_BYTES_MAX;
 use wire::{Message, Stream};
 
 use super::{Head, State};
-use crate::engine::Orders;
+use crate::orders::Orders;
 use crate::{Effect, exit_code};
 
 impl Head {

@@ -173,8 +173,12 @@ impl Engine {
     }
 
     fn on_fence_released(&mut self, id: JobId, fence: u32, payload: Bytes) {
+        let is_head = self.is_head();
         let Some(job) = self.jobs.get_mut(id) else { return };
         job.exchange.release(self.now, &payload);
+        if is_head {
+            job.pmi.on_exchange_elsewhere(payload.clone());
+        }
         let is_leaf = job.children.is_empty();
         self.tell_job(id, Message::Release { job: id, fence, payload });
         if is_leaf {

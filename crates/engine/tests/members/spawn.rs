@@ -1,10 +1,10 @@
 //! Jobs that tasks have started while theirs runs.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use engine::{Effect, Input, LinkEnd, LinkId, exit_code};
 use model::{
-    AgentId, ExitStatus, IdSet, JobId, Rank, Slots, SpawnProgram, SpawnReply, SpawnRequest,
-    StatusRuns, TaskMap, Tree, Usage,
+    AgentId, ExitStatus, IdSet, JobId, NameReply, NameRequest, Rank, Slots, SpawnProgram,
+    SpawnReply, SpawnRequest, StatusRuns, TaskMap, Tree, Usage,
 };
 use wire::{JobFault, JobSpec, Launch, Message, Milestone, Origin, Stream};
 
@@ -261,6 +261,74 @@ fn the_loss_of_an_agent_ends_everything_however_far_a_spawn_has_come() {
         [SPAWNED, JOB].into_iter().for_each(|job| is_done(&mut head, 1, job));
         assert!(head.sent().contains(&Message::Shutdown), "{reached}");
     }
+}
+
+/// What a task of the spawned job on node 2 is told of this key of a job.
+#[track_caller]
+fn reads(head: &mut Member, job: &str, key: &str) -> NameReply {
+    let request = NameRequest::Value { job: job.into(), key: key.into() };
+    asks_by_name(head, (SPAWNED, Rank(0)), request)
+}
+
+/// What a task on node 2 is answered.
+#[track_caller]
+fn asks_by_name(head: &mut Member, asker: (JobId, Rank), request: NameRequest) -> NameReply {
+    head.message(LinkId(2), Message::NameRequest(asker.0, asker.1, Box::new(request)));
+    let sent = head.sent();
+    let [Message::NameReply(job, rank, reply)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((*job, *rank), asker);
+    (**reply).clone()
+}
+
+fn pairs(all: &[(&str, &str)]) -> Bytes {
+    let mut out = BytesMut::new();
+    for (key, value) in all {
+        pmi::Pairs::append(&mut out, b"", key.as_bytes(), value.as_bytes());
+    }
+    out.freeze()
+}
+
+fn exchanges(head: &mut Member, fence: u32, all: &[(&str, &str)]) {
+    for (child, payload) in [(1, pairs(all)), (2, Bytes::new())] {
+        head.message(LinkId(child), Message::Enter { job: JOB, fence, payload });
+    }
+    head.effects();
+}
+
+#[test]
+fn what_the_parents_have_exchanged_their_children_read_wherever_they_are() {
+    let mut head = head(2);
+    exchanges(&mut head, 0, &[("card-0", "a"), ("card-1", "b")]);
+    two_on_the_second(&mut head);
+    let found = |value: &str| NameReply::Found(value.into());
+    assert_eq!(reads(&mut head, "kvs_0", "card-1"), found("b"));
+    assert_eq!(reads(&mut head, "kvs_0", "card-2"), NameReply::NotFound);
+    assert_eq!(reads(&mut head, "kvs_7", "card-1"), NameReply::NotFound);
+    for fence in 1..=20 {
+        exchanges(&mut head, fence, &[("card-0", &fence.to_string()), ("card-2", "c")]);
+    }
+    assert_eq!(reads(&mut head, "kvs_0", "card-0"), found("20"));
+    assert_eq!(reads(&mut head, "kvs_0", "card-2"), found("c"));
+}
+
+#[test]
+fn parents_read_what_their_children_were_given_as_long_as_these_are_there() {
+    let mut head = head(2);
+    let sent = asks(&mut head, request(&[("./a", 2)]));
+    let [Message::Spawn(spec), ..] = &sent[..] else { panic!("{sent:?}") };
+    let (job, key) = (spec.kvsname.clone().into_bytes(), b"PORT".to_vec());
+    let value = NameRequest::Value { job: job.clone(), key };
+    let tag = NameReply::Found(b"tag#0".to_vec());
+    let of_parent = |head: &mut Member, request| asks_by_name(head, (JOB, Rank(1)), request);
+    assert_eq!(of_parent(&mut head, value.clone()), tag);
+    assert_eq!(of_parent(&mut head, NameRequest::Job(job.clone())), NameReply::Done);
+    for milestone in [Milestone::Prepared, Milestone::Created] {
+        [1, 2].into_iter().for_each(|child| reaches(&mut head, child, milestone));
+    }
+    [1, 2].into_iter().for_each(|child| is_done(&mut head, child, SPAWNED));
+    head.effects();
+    assert_eq!(of_parent(&mut head, value), NameReply::NotFound);
+    assert_eq!(of_parent(&mut head, NameRequest::Job(job)), NameReply::NotFound);
 }
 
 /// Agent 1, with a task of the first job, and one of the job that it gets.

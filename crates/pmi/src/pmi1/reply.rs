@@ -51,19 +51,19 @@ pub(crate) fn put_result(out: &mut BytesMut, result: Result<(), PutError>) {
     }
 }
 
-/// Appends the answer to a get; `key` is quoted when there is no value.
-pub(crate) fn get_result(out: &mut BytesMut, key: &[u8], value: Option<&[u8]>) {
+/// Appends the answer to a get; `key` is quoted when there is no value. One that a line, or a client's buffer for one,
+/// does not hold is not found either.
+pub(crate) fn got(out: &mut BytesMut, key: &[u8], value: Option<&[u8]>) {
     match value {
+        Some(value) if !fits(value) => {
+            parts(out, &[b"cmd=get_result rc=1 msg=value_does_not_fit value=unknown"]);
+        }
         Some(value) => parts(out, &[b"cmd=get_result rc=0 value=", value]),
         None => {
+            let key = key.get(..JobInfo::KEYLEN_MAX).unwrap_or(key);
             parts(out, &[b"cmd=get_result rc=1 msg=key_", key, b"_not_found value=unknown"]);
         }
     }
-}
-
-/// Appends the answer to a get of a value that a line, or a client's buffer for one, does not hold.
-pub(crate) fn get_unfit(out: &mut BytesMut) {
-    parts(out, &[b"cmd=get_result rc=1 msg=value_does_not_fit value=unknown"]);
 }
 
 /// Appends the answer to a `publish_name`.
@@ -79,10 +79,10 @@ pub(crate) fn unpublished(out: &mut BytesMut, reply: &NameReply) {
 /// Appends the answer to a `lookup_name`, which may be what a line does not hold.
 pub(crate) fn looked_up(out: &mut BytesMut, reply: &NameReply) {
     match reply {
-        NameReply::Port(port) if fits(port) => {
+        NameReply::Found(port) if fits(port) => {
             parts(out, &[b"cmd=lookup_result port=", port, b" info=ok rc=0 msg=success"]);
         }
-        NameReply::Port(_) => parts(out, &[b"cmd=lookup_result rc=1 msg=port_does_not_fit"]),
+        NameReply::Found(_) => parts(out, &[b"cmd=lookup_result rc=1 msg=port_does_not_fit"]),
         NameReply::Done | NameReply::NotFound | NameReply::Taken | NameReply::TooLong => {
             parts(out, &[b"cmd=lookup_result ", name_result(reply)]);
         }
@@ -115,7 +115,7 @@ const ERRCODES_MAX: u32 = 400;
 
 fn name_result(reply: &NameReply) -> &'static [u8] {
     match reply {
-        NameReply::Done | NameReply::Port(_) => b"rc=0 msg=success",
+        NameReply::Done | NameReply::Found(_) => b"rc=0 msg=success",
         NameReply::NotFound => b"rc=1 msg=service_not_found",
         NameReply::Taken => b"rc=1 msg=key_already_present",
         NameReply::TooLong => b"rc=1 msg=port_too_long",
@@ -123,7 +123,7 @@ fn name_result(reply: &NameReply) -> &'static [u8] {
 }
 
 /// Whether a value, which clients of PMI-2 may have put, fits a line and the buffer of who reads it.
-pub(crate) fn fits(value: &[u8]) -> bool {
+fn fits(value: &[u8]) -> bool {
     value.len() < JobInfo::VALLEN_MAX && !value.contains(&b'\n')
 }
 

@@ -26,7 +26,6 @@ pub(crate) enum Request<'a> {
         message: Cow<'a, [u8]>,
     },
     JobGetId,
-    JobConnect,
     JobDisconnect,
     PutNodeAttr {
         key: Cow<'a, [u8]>,
@@ -124,7 +123,7 @@ fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
         b"finalize" => Request::Finalize,
         b"abort" => abort(fields),
         b"job-getid" => Request::JobGetId,
-        b"job-connect" => Request::JobConnect,
+        b"job-connect" => Request::Name(NameRequest::Job(job(fields)?)),
         b"job-disconnect" => Request::JobDisconnect,
         b"name-publish" => Request::Name(NameRequest::Publish {
             service: service(fields)?,
@@ -189,6 +188,11 @@ fn key(fields: Fields<'_>) -> Result<Cow<'_, [u8]>, Refusal> {
 fn service(fields: Fields<'_>) -> Result<Vec<u8>, Refusal> {
     let name = fields.get("name").ok_or(Refusal(ReturnCode::InvalidArgument, "no_name"))?;
     Ok(name.into_owned())
+}
+
+fn job(fields: Fields<'_>) -> Result<Vec<u8>, Refusal> {
+    let job = fields.get("jobid").ok_or(Refusal(ReturnCode::InvalidArgument, "no_jobid"))?;
+    Ok(job.into_owned())
 }
 
 /// Slurm's client calls it `srcid`, MPICH's `pmirank`.

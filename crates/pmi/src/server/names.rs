@@ -1,8 +1,12 @@
-//! Requests that go to the session's name service, and are answered in the order in which they went.
+//! Requests that go to the session's name service, and are answered in the order in which they went: what is about
+//! other jobs, too.
+
+use alloc::vec::Vec;
 
 use bytes::BytesMut;
 use model::{NameReply, NameRequest, Rank};
 
+use super::pmi2::answer_found;
 use super::{Effect, Server};
 use crate::asker::Asker;
 use crate::pmi1::reply;
@@ -16,11 +20,14 @@ pub(super) struct Pending {
     kind: Kind,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Kind {
     Publish,
     Lookup,
     Unpublish,
+    /// Of this key.
+    Value(Vec<u8>),
+    Job,
 }
 
 impl Server {
@@ -30,6 +37,8 @@ impl Server {
             NameRequest::Publish { .. } => Kind::Publish,
             NameRequest::Lookup(_) => Kind::Lookup,
             NameRequest::Unpublish(_) => Kind::Unpublish,
+            NameRequest::Value { key, .. } => Kind::Value(key.clone()),
+            NameRequest::Job(_) => Kind::Job,
         };
         let pending = Pending { asker, kind };
         if let NameRequest::Publish { service, port } = &request
@@ -44,6 +53,12 @@ impl Server {
         self.effects.push_back(Effect::Ask { rank, request });
     }
 
+    /// Asks for what the tasks of another job have exchanged.
+    pub(super) fn ask_other_job(&mut self, index: usize, job: &[u8], key: &[u8], asker: Asker) {
+        let request = NameRequest::Value { job: job.to_vec(), key: key.to_vec() };
+        self.ask(index, request, asker);
+    }
+
     /// Handles the answer to what a client has asked the longest ago.
     pub fn on_name_reply(&mut self, rank: Rank, reply: &NameReply) {
         let index = self.index(rank);
@@ -55,32 +70,44 @@ impl Server {
 
 impl Pending {
     fn answer(&self, out: &mut BytesMut, result: &NameReply) {
-        match (&self.asker, self.kind) {
-            (Asker::Line, Kind::Publish) => reply::published(out, result),
-            (Asker::Line, Kind::Lookup) => reply::looked_up(out, result),
-            (Asker::Line, Kind::Unpublish) => reply::unpublished(out, result),
-            (Asker::Frame { thread }, kind) => answer_frame(out, kind, thread.as_deref(), result),
+        match &self.asker {
+            Asker::Line => answer_line(out, &self.kind, result),
+            Asker::Frame { thread } => answer_frame(out, &self.kind, thread.as_deref(), result),
         }
     }
 }
 
+fn answer_line(out: &mut BytesMut, kind: &Kind, result: &NameReply) {
+    match kind {
+        Kind::Publish => reply::published(out, result),
+        Kind::Lookup => reply::looked_up(out, result),
+        Kind::Unpublish => reply::unpublished(out, result),
+        Kind::Value(key) => reply::got(out, key, result.found()),
+        Kind::Job => {} // PMI-1 has no such request
+    }
+}
+
 /// Of the two fields with a port, Slurm's client reads the first and MPICH's the second.
-fn answer_frame(out: &mut BytesMut, kind: Kind, thread: Option<&[u8]>, result: &NameReply) {
-    let name: &[u8] = match kind {
-        Kind::Publish => b"name-publish",
-        Kind::Lookup => b"name-lookup",
-        Kind::Unpublish => b"name-unpublish",
+fn answer_frame(out: &mut BytesMut, kind: &Kind, thread: Option<&[u8]>, result: &NameReply) {
+    let (name, not_found): (&[u8], _) = match kind {
+        Kind::Publish => (b"name-publish", "service_not_found"),
+        Kind::Lookup => (b"name-lookup", "service_not_found"),
+        Kind::Unpublish => (b"name-unpublish", "service_not_found"),
+        Kind::Job => (b"job-connect", "job_not_found"),
+        Kind::Value(_) => return answer_found(out, b"kvs-get", thread, result.found()),
     };
     let (code, words) = match result {
-        NameReply::Done | NameReply::Port(_) => (ReturnCode::Success, None),
-        NameReply::NotFound => (ReturnCode::Fail, Some("service_not_found")),
+        NameReply::Done | NameReply::Found(_) => (ReturnCode::Success, None),
+        NameReply::NotFound => (ReturnCode::Fail, Some(not_found)),
         NameReply::Taken => (ReturnCode::Fail, Some("service_is_published")),
         NameReply::TooLong => (ReturnCode::InvalidValueLength, Some("port_too_long")),
     };
     let frame = Reply::to(out, name, thread, code);
-    match (result, words) {
-        (NameReply::Port(port), _) => frame.bytes("value", port).bytes("port", port).end(),
-        (_, Some(words)) => frame.field("errmsg", words).end(),
-        (_, None) => frame.end(),
+    match (result, words, kind) {
+        (NameReply::Found(port), _, _) => frame.bytes("value", port).bytes("port", port).end(),
+        (_, Some(words), _) => frame.field("errmsg", words).end(),
+        // The client is to read the space of the other job itself, and not a copy.
+        (_, None, Kind::Job) => frame.field("kvscopy", "FALSE").end(),
+        (_, None, _) => frame.end(),
     }
 }

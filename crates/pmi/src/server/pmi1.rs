@@ -32,7 +32,7 @@ impl Server {
                 let result = self.spaces.put(kvsname, key, value, Limits::PMI1);
                 reply::put_result(&mut self.replies, result);
             }
-            Request::Get { kvsname, key } => self.on_get(kvsname, key),
+            Request::Get { kvsname, key } => self.on_get(index, kvsname, key),
             Request::BarrierIn { group } => return self.on_barrier_in(index, group),
             Request::Initack { .. } => return Err(ClientError::CallTwice),
             Request::Init { version } => return self.on_init(version),
@@ -96,13 +96,12 @@ impl Server {
         reply::text(&mut self.replies, format_args!("cmd=universe_size size={size} rc=0"));
     }
 
-    fn on_get(&mut self, kvsname: &[u8], key: &[u8]) {
-        let value = self.spaces.get(kvsname).and_then(|space| space.get(key));
-        if value.is_some_and(|value| !reply::fits(value)) {
-            return reply::get_unfit(&mut self.replies);
+    fn on_get(&mut self, index: usize, kvsname: &[u8], key: &[u8]) {
+        match self.spaces.get(kvsname) {
+            Some(space) => reply::got(&mut self.replies, key, space.get(key)),
+            None if kvsname.is_empty() => reply::got(&mut self.replies, key, None),
+            None => self.ask_other_job(index, kvsname, key, Asker::Line),
         }
-        let quoted = key.get(..JobInfo::KEYLEN_MAX).unwrap_or(key);
-        reply::get_result(&mut self.replies, quoted, value);
     }
 
     fn on_barrier_in(&mut self, index: usize, group: Option<&[u8]>) -> Result<(), ClientError> {

@@ -37,7 +37,7 @@ impl Server {
         request: &Request<'_>,
     ) -> Result<(), ClientError> {
         match request {
-            Request::Get { job, key } => self.on_kvs_get(asked, job.as_deref(), key),
+            Request::Get { job, key } => self.on_kvs_get(index, asked, job.as_deref(), key),
             Request::Put { key, value } => {
                 let result =
                     self.spaces.put(self.info.kvsname.as_bytes(), key, value, Limits::PMI2);
@@ -58,13 +58,8 @@ impl Server {
             Request::JobGetId => {
                 accept(&mut self.replies, asked).field("jobid", &self.info.kvsname).end();
             }
-            Request::JobConnect | Request::JobDisconnect => {
-                refuse(
-                    &mut self.replies,
-                    asked,
-                    Refusal(ReturnCode::Fail, "connecting_jobs_not_supported"),
-                );
-            }
+            // Jobs of a session are connected as long as they are there.
+            Request::JobDisconnect => accept(&mut self.replies, asked).end(),
             Request::Ring { left, right } => {
                 if left.len().max(right.len()) > Limits::PMI2.value {
                     let refusal = Refusal(ReturnCode::InvalidValueLength, "value_too_long");
@@ -104,11 +99,13 @@ impl Server {
         }
     }
 
-    /// All that was put and exchanged is here, so a read never waits.
-    fn on_kvs_get(&mut self, asked: &Asked<'_>, job: Option<&[u8]>, key: &[u8]) {
-        let is_own = job.is_none_or(|job| job.is_empty() || job == self.info.kvsname.as_bytes());
-        let value = if is_own { self.spaces.own().get(key) } else { None };
-        found(&mut self.replies, asked, value);
+    /// All that the job's tasks have put and exchanged is here, so that a read of it never waits.
+    fn on_kvs_get(&mut self, index: usize, asked: &Asked<'_>, job: Option<&[u8]>, key: &[u8]) {
+        let own = self.info.kvsname.as_bytes();
+        match job.filter(|job| !job.is_empty() && *job != own) {
+            Some(job) => self.ask_other_job(index, job, key, asked.asker()),
+            None => found(&mut self.replies, asked, self.spaces.own().get(key)),
+        }
     }
 
     fn on_get_job_attr(&mut self, asked: &Asked<'_>, key: &[u8]) {
@@ -117,7 +114,9 @@ impl Server {
                 accept(&mut self.replies, asked).field("found", "TRUE").field("value", size).end();
             }
             (b"hasNameServ", _) => found(&mut self.replies, asked, Some(b"TRUE")),
-            _ if key.starts_with(b"PMI_") => self.on_kvs_get(asked, None, key),
+            _ if key.starts_with(b"PMI_") => {
+                found(&mut self.replies, asked, self.spaces.own().get(key));
+            }
             _ => found(&mut self.replies, asked, None),
         }
     }
@@ -170,7 +169,12 @@ fn found(out: &mut BytesMut, asked: &Asked<'_>, value: Option<&[u8]>) {
 }
 
 /// Appends what was found, or that nothing was.
-fn answer_found(out: &mut BytesMut, name: &[u8], thread: Option<&[u8]>, value: Option<&[u8]>) {
+pub(super) fn answer_found(
+    out: &mut BytesMut,
+    name: &[u8],
+    thread: Option<&[u8]>,
+    value: Option<&[u8]>,
+) {
     let reply = Reply::to(out, name, thread, ReturnCode::Success);
     match value {
         Some(value) => reply.field("found", "TRUE").bytes("value", value).end(),

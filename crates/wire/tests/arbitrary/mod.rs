@@ -285,17 +285,19 @@ fn name_request() -> impl Strategy<Value = NameRequest> {
         (text(), text()).prop_map(|(service, port)| NameRequest::Publish { service, port }),
         text().prop_map(NameRequest::Lookup),
         text().prop_map(NameRequest::Unpublish),
+        (text(), text()).prop_map(|(job, key)| NameRequest::Value { job, key }),
+        text().prop_map(NameRequest::Job),
     ]
 }
 
 fn name_reply() -> impl Strategy<Value = NameReply> {
-    let port = vec(any::<u8>(), 0..9).prop_map(NameReply::Port);
+    let found = vec(any::<u8>(), 0..9).prop_map(NameReply::Found);
     prop_oneof![
         Just(NameReply::Done),
         Just(NameReply::NotFound),
         Just(NameReply::Taken),
         Just(NameReply::TooLong),
-        port,
+        found,
     ]
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::GroupAwaited(JOB, group()),
         Message::Warning(JOB, job_warning()),
         Message::NameRequest(JOB, Rank(3), Box::new(name_request())),
-        Message::NameReply(JOB, Rank(3), Box::new(NameReply::Port(b"tag#0$".to_vec()))),
+        Message::NameReply(JOB, Rank(3), Box::new(NameReply::Found(b"tag#0$".to_vec()))),
         Message::SpawnRequest(JOB, Rank(3), Box::new(spawn_request())),
         Message::SpawnReply(JOB, Rank(3), Box::new(SpawnReply::Refused("no slots".into()))),
         Message::Spawn(Box::new(spawned_job())),

@@ -1,0 +1,55 @@
+#!/bin/bash
+# Spawns over PMI-1, without MPI: `spawn.bash read HOST` has a task of its own read, on that host, what all of its parents
+# have put; `spawn.bash many TIMES HOST` spawns one after another.
+
+say() {
+    printf '%s\n' "$1" >&"$PMI_FD"
+    read -r answer <&"$PMI_FD"
+}
+
+# spawn HOST PROGRAM [WORD...]
+spawn() {
+    local host=$1 program=$2 words='' number=0 word
+    shift 2
+    for word in "$@"; do
+        number=$((number + 1))
+        words+="arg$number=$word"$'\n'
+    done
+    say "mcmd=spawn
+nprocs=1
+execname=$program
+totspawns=1
+spawnssofar=1
+argcnt=$number
+${words}preput_num=0
+info_num=1
+info_key_0=host
+info_val_0=$host
+endcmd"
+    [[ $answer == 'cmd=spawn_result rc=0 '* ]] || echo "refused: $answer"
+}
+
+say 'cmd=init pmi_version=1 pmi_subversion=1'
+case $1 in
+read)
+    say cmd=get_my_kvsname
+    name=${answer#*kvsname=}
+    name=${name% rc=0}
+    say "cmd=put kvsname=$name key=card-$PMI_RANK value=of-rank-$PMI_RANK"
+    say cmd=barrier_in
+    [[ $PMI_RANK != 0 ]] || spawn "$2" "$0" child "$name" "$PMI_SIZE"
+    ;;
+child)
+    for rank in $(seq 0 "$3"); do
+        say "cmd=get kvsname=$2 key=card-$rank"
+        echo "${answer#cmd=get_result }"
+    done
+    ;;
+many)
+    for _ in $(seq "$2"); do
+        spawn "$3" true
+    done
+    echo done
+    ;;
+esac
+say cmd=finalize
