@@ -7,9 +7,13 @@
 #[expect(dead_code, reason = "each file of tests uses its own part")]
 mod support;
 
-use support::convoke::{Convoke, Ended};
+use std::fs;
+use std::time::Duration;
+
+use support::convoke::{Convoke, Ended, Running};
 use support::ring::program;
 use support::stand::{on_hosts, script};
+use support::watch::wait_until;
 
 /// Two tasks that do this, on a host with slots for others.
 fn parents(test: &str, words: &str) -> Convoke {
@@ -91,4 +95,32 @@ fn a_task_reads_what_its_parents_have_put_on_a_host_without_any_of_them() {
     let missing = "rc=1 msg=key_card-3_not_found value=unknown";
     let lines: Vec<&str> = values.iter().map(String::as_str).chain([missing]).collect();
     says(&ended, &lines);
+}
+
+/// Each process of the session, with how many descriptors it has.
+fn processes(running: &Running) -> Vec<(u32, usize)> {
+    let descriptors = |pid: u32| fs::read_dir(format!("/proc/{pid}/fd")).map(Iterator::count);
+    let all = running.marker().survivors().into_iter();
+    all.map(|process| (process.pid, descriptors(process.pid).unwrap_or_default())).collect()
+}
+
+#[test]
+fn three_hundred_one_after_another_leave_no_process_and_no_descriptor() {
+    let run = on_hosts("spawn-300", "a:1,b:300,c:300,d:300", "").words("-n 1 --all-hosts");
+    let mut running = run.arg(script("spawn.bash")).words("many 300 b,c,d").start();
+    running.wait_for_output("the first", |text| text == b"first\n");
+    let (mut before, mut looks) = (processes(&running), 0);
+    let is_settled = || {
+        let last = std::mem::replace(&mut before, processes(&running));
+        looks = if last == before { looks + 1 } else { 0 };
+        looks == 20
+    };
+    assert!(wait_until(Duration::from_secs(10), is_settled), "{before:?}");
+    running.write(b"\n");
+    running.wait_for_output("the last", |text| text == b"first\nlast\n");
+    let is_as_before = || processes(&running) == before;
+    let is_well = wait_until(Duration::from_secs(10), is_as_before);
+    assert!(is_well, "before: {before:?}, then: {:?}", processes(&running));
+    running.write(b"\n");
+    running.finish().with_status(0);
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Spawns over PMI-1, without MPI: `spawn.bash read HOST` has a task of its own read, on that host, what all of its parents
-# have put; `spawn.bash many TIMES HOST` spawns one after another.
+# have put; `spawn.bash many TIMES HOSTS` spawns one after another, and waits for a line behind the first and the last.
 
 say() {
     printf '%s\n' "$1" >&"$PMI_FD"
@@ -46,10 +46,14 @@ child)
     done
     ;;
 many)
-    for _ in $(seq "$2"); do
+    spawn "$3" true
+    echo first
+    read -r _
+    for _ in $(seq 2 "$2"); do
         spawn "$3" true
     done
-    echo done
+    echo last
+    read -r _
     ;;
 esac
 say cmd=finalize

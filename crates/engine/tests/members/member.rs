@@ -165,6 +165,12 @@ impl Member {
         seen.into_iter().chain(std::iter::from_fn(|| self.engine.poll_effect())).collect()
     }
 
+    /// How much it holds: the lines of all that it is made of. What it has told of is taken first.
+    pub(crate) fn lines_of_state(&mut self) -> usize {
+        while self.engine.poll_event().is_some() {}
+        format!("{:#?}", self.engine).lines().count()
+    }
+
     pub(crate) fn sent(&mut self) -> Vec<Message> {
         messages(&self.effects())
     }

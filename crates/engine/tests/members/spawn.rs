@@ -135,8 +135,9 @@ fn what_can_not_be_placed_is_refused_and_nobody_hears_of_it() {
 }
 
 #[test]
-fn programs_of_one_request_share_the_room_and_what_is_over_gives_it_back() {
+fn programs_of_one_request_share_the_room_and_what_is_over_leaves_nothing_behind() {
     let mut head = head(2);
+    let mut before = None;
     for number in 1..=300 {
         let sent = asks(&mut head, request(&[("./a", 1), ("./b", 1)]));
         let [Message::Spawn(spec), Message::Spawn(_)] = &sent[..] else { panic!("{sent:?}") };
@@ -151,6 +152,8 @@ fn programs_of_one_request_share_the_room_and_what_is_over_gives_it_back() {
         assert!(matches!(answer(&head.sent()), SpawnReply::Started { tasks: 2, .. }));
         [1, 2].into_iter().for_each(|child| is_done(&mut head, child, JobId(number)));
         head.effects();
+        let lines = head.lines_of_state();
+        assert_eq!(lines, *before.get_or_insert(lines), "after {number}");
     }
 }
 
@@ -372,6 +375,31 @@ fn an_agent_tells_each_milestone_once_and_forgets_the_job_when_it_is_over() {
     agent.input(Input::TaskPmi { job: SPAWNED, rank: Rank(0), data: Bytes::from_static(b"late") });
     agent.message(PARENT, Message::Spawn(Box::new(spawned(job(1, 1)))));
     assert!(matches!(&agent.effects()[..], [Effect::Prepare { .. }]), "the number is free again");
+}
+
+#[test]
+fn three_hundred_jobs_one_after_another_leave_nothing_on_the_agent_whose_task_asked() {
+    const SPAWN: &[u8] = b"mcmd=spawn\nnprocs=1\nexecname=a\ntotspawns=1\nspawnssofar=1\nendcmd\n";
+    let mut agent = launched_agent(1);
+    let say = |data| Input::TaskPmi { job: JOB, rank: CALLER, data };
+    agent.input(say(Bytes::from_static(b"cmd=init pmi_version=1 pmi_subversion=1\n")));
+    agent.effects();
+    let mut before = None;
+    for number in 1..=300 {
+        agent.input(say(Bytes::from_static(SPAWN)));
+        assert!(matches!(&agent.sent()[..], [Message::SpawnRequest(JOB, CALLER, _)]));
+        agent.message(PARENT, Message::Spawn(Box::new(spawned(job(1, 1)))));
+        agent.input(prepared(None));
+        agent.message(PARENT, order_to_launch());
+        agent.input(Input::Spawned { job: SPAWNED, rank: Rank(0), result: Ok(200) });
+        let reply = SpawnReply::Started { kvsname: "kvs_0.1".into(), tasks: 1 };
+        agent.message(PARENT, Message::SpawnReply(JOB, CALLER, Box::new(reply)));
+        assert!(agent.effects().iter().any(|effect| matches!(effect, Effect::PmiSend { .. })));
+        ends(&mut agent);
+        agent.effects();
+        let lines = agent.lines_of_state();
+        assert_eq!(lines, *before.get_or_insert(lines), "after {number}");
+    }
 }
 
 fn ends(agent: &mut Member) {
