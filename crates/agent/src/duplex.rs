@@ -9,24 +9,29 @@ use os::{Interest, Poller};
 use crate::reactor::Watched;
 use crate::source::Source;
 
+/// What the pipe to a shell holds once it has been full: its reader takes little at a time, and wakes us
+/// for each page.
+const LARGE_PIPE_BYTES: usize = 256 * 1024;
+
 /// What a link is read from and written to.
 #[derive(Debug)]
 pub(crate) struct Duplex {
     input: Watched,
     /// What is written to where that is another descriptor: an agent's standard output.
     output: Option<Watched>,
+    is_enlarged: bool,
 }
 
 impl Duplex {
     /// A socket, for the link `id`.
     pub(crate) fn socket(fd: OwnedFd, id: LinkId) -> Duplex {
-        Duplex { input: Watched::new(fd, Source::Link(id)), output: None }
+        Duplex { input: Watched::new(fd, Source::Link(id)), output: None, is_enlarged: false }
     }
 
     /// The ends of two streams, for the link `id`.
     pub(crate) fn streams(input: OwnedFd, output: OwnedFd, id: LinkId) -> Duplex {
         let [input, output] = [input, output].map(|fd| Watched::new(fd, Source::Link(id)));
-        Duplex { input, output: Some(output) }
+        Duplex { input, output: Some(output), is_enlarged: false }
     }
 
     /// What to read.
@@ -45,7 +50,47 @@ impl Duplex {
         let Some(output) = &mut self.output else {
             return self.input.wait_for(poller, Some(interest));
         };
+        if interest.write && !self.is_enlarged {
+            // Where the user's share of pipe memory is used up, it stays as it is.
+            let _ = os::stream::set_pipe_bytes(&*output, LARGE_PIPE_BYTES);
+            self.is_enlarged = true;
+        }
         output.wait_for(poller, interest.write.then_some(Interest::WRITE))?;
         self.input.wait_for(poller, Some(Interest { write: false, ..interest }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os::stream::{self, Pipe, WriteOutcome};
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_that_is_full_gets_more_room_once() {
+        let poller = Poller::new().unwrap();
+        let Pipe { read, write } = stream::pipe().unwrap();
+        let (input, _theirs) = stream::socket_pair().unwrap();
+        let output = write.try_clone().unwrap();
+        stream::set_nonblocking(&write).unwrap();
+        let mut duplex = Duplex::streams(input, output, LinkId(1));
+        let both = Interest { read: true, write: true, news: false };
+        duplex.wait_for(&poller, Interest::READ).unwrap();
+        let usual = room(&write);
+        assert!(usual < LARGE_PIPE_BYTES, "an idle link costs nothing");
+        duplex.wait_for(&poller, both).unwrap();
+        assert_eq!(usual + room(&write), LARGE_PIPE_BYTES);
+        duplex.wait_for(&poller, both).unwrap();
+        assert_eq!(room(&write), 0);
+        drop(read);
+    }
+
+    /// Fills it.
+    fn room(pipe: &OwnedFd) -> usize {
+        let mut room = 0;
+        while let WriteOutcome::Data(n) = stream::write(pipe, &[0; 4096]).unwrap() {
+            room += n;
+        }
+        room
     }
 }
