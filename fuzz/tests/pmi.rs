@@ -82,11 +82,18 @@ fn introduction(
 #[test]
 fn garbled_pairs_are_an_error_and_not_a_panic() {
     check!().with_iterations(ITERATIONS).with_type::<Vec<u8>>().for_each(|bytes: &Vec<u8>| {
-        let mut server = server();
-        server.on_bytes(Rank(0), b"cmd=barrier_in\n");
         let pairs = Bytes::copy_from_slice(bytes);
         let garbled = Pairs::new(pairs.clone()).any(|pair| pair.is_err());
-        assert_eq!(server.on_exchange_complete(pairs).is_err(), garbled);
+        for is_held in [false, true] {
+            let mut server = server();
+            server.on_bytes(Rank(0), b"cmd=barrier_in\n");
+            let ended = if is_held {
+                server.on_exchange_held(&pairs, false)
+            } else {
+                server.on_exchange_complete(&pairs)
+            };
+            assert_eq!(ended.is_err(), garbled);
+        }
     });
 }
 
@@ -207,8 +214,9 @@ fn barrier(servers: &mut [Server; 2]) {
         };
         all.extend_from_slice(&pairs);
     }
+    let all = Bytes::from(all);
     for server in servers {
-        server.on_exchange_complete(all.clone().into()).expect("pairs are concatenated");
+        server.on_exchange_complete(&all).expect("pairs are concatenated");
         drain(server, &mut Vec::new());
     }
 }

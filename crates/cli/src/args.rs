@@ -15,6 +15,9 @@ use crate::{duration, manual};
 /// Starts that one agent has in flight, unless the user says otherwise.
 pub(crate) const WINDOW: u32 = 64;
 
+/// The default of `--push-max`.
+pub(crate) const PUSH_BYTES_MAX: u64 = 16 << 20;
+
 /// The most redundant links that an agent opens: each costs two processes a handshake and a descriptor.
 const REDUNDANCY_MAX: i64 = 8;
 
@@ -262,6 +265,10 @@ pub(crate) struct RunArgs {
     /// Let tasks connect to PMI_PORT, for wrappers that close PMI_FD or lose it
     #[arg(long, help_heading = "Tasks")]
     pub(crate) pmi_port: bool,
+
+    /// Bytes of keys and values that a fence brings to every host: those of a larger one are fetched as they are read
+    #[arg(long, value_name = "BYTES", default_value_t = PUSH_BYTES_MAX, help_heading = "Tasks")]
+    pub(crate) push_max: u64,
 
     /// How long the command may take
     #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = "Tasks")]

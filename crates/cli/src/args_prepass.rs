@@ -39,6 +39,7 @@ const WITH_VALUE: &[&str] = &[
     "--grace",
     "--stdin",
     "--pmi",
+    "--push-max",
     "--retries",
     "--on-missing",
     "--min-nodes",

@@ -44,13 +44,14 @@ impl OwnServer {
         let own = "the server reads what it has written itself";
         match effect {
             Effect::Reply { bytes, .. } => self.answers.extend_from_slice(&bytes),
-            Effect::Exchange { pairs } => self.server.on_exchange_complete(pairs).expect(own),
+            Effect::Exchange { pairs } => self.server.on_exchange_complete(&pairs).expect(own),
             Effect::ExchangeGroup { group, pairs } => {
                 self.server.on_group_complete(&group, pairs).expect(own);
             }
             Effect::Ring(stretch) => self.server.on_ring_closed(&stretch.close()),
             Effect::Allgather(values) => self.server.on_allgathered(&values).expect(own),
             Effect::Ask { rank, .. } => self.server.on_name_reply(rank, &NameReply::NotFound),
+            Effect::Fetch(name) => self.server.on_fetched(&name, None),
             Effect::Spawn { rank, .. } => {
                 let words = "it was started alone".to_string();
                 self.server.on_spawn_reply(rank, &SpawnReply::Refused(words));

@@ -37,6 +37,9 @@ pub struct HeadConfig {
     /// The most children in an adaptive tree, where fewer than usual are all that the head's limits
     /// allow; at least one.
     pub children_max: u32,
+    /// How many bytes of pairs the release of a fence takes to everybody. Of a fence that brings more they stay where
+    /// they came by, and are fetched.
+    pub push_bytes_max: u64,
     /// The user's signals that are passed on to the tasks, besides those that mean to end, to stop or to
     /// go on.
     pub forward_signals: Vec<Signal>,

@@ -86,6 +86,8 @@ pub(crate) fn traffic(message: &Message) -> Traffic {
     match message {
         Message::Launch(_)
         | Message::Release { .. }
+        | Message::Held(..)
+        | Message::Fetched(..)
         | Message::OutputCredit(_)
         | Message::Input { .. }
         | Message::InputEnd(_)
@@ -105,6 +107,7 @@ pub(crate) fn traffic(message: &Message) -> Traffic {
         | Message::RingEnter(..)
         | Message::AllgatherEnter(..)
         | Message::Enter { .. }
+        | Message::Fetch(..)
         | Message::GroupEnter { .. }
         | Message::Output(_)
         | Message::InputCredit(..)
@@ -191,6 +194,8 @@ impl Engine {
             self.on_child_allgather(job, agent, allgather, &values);
         } else if let Message::Enter { job, fence, payload } = message {
             self.on_child_enter(job, agent, fence, payload);
+        } else if let Message::Fetch(job, name) = message {
+            self.on_child_fetch(job, agent, name);
         } else if let Message::GroupEnter { job, group, payload } = message {
             self.on_group_enter(job, agent, &group, payload);
         } else if let Message::Output(output) = message {

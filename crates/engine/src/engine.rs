@@ -422,6 +422,8 @@ impl Engine {
             }
             Message::Launch(launch) => self.launch(*launch),
             Message::Release { job, fence, payload } => self.on_release(job, fence, payload),
+            Message::Held(job, fence, is_stale) => self.on_held(job, fence, is_stale),
+            Message::Fetched(job, name, value) => self.on_fetched(job, name, value),
             Message::GroupRelease { job, group, payload } => {
                 self.on_group_release(job, &group, payload);
             }
@@ -452,6 +454,7 @@ impl Engine {
             | Message::Joined(_)
             | Message::StartFailed(_)
             | Message::JobFault(..)
+            | Message::Fetch(..)
             | Message::Enter { .. }
             | Message::GroupEnter { .. }
             | Message::Output(_)
@@ -499,6 +502,7 @@ impl Engine {
             | Message::Reached(..)
             | Message::RingEnter(..)
             | Message::AllgatherEnter(..)
+            | Message::Fetch(..)
             | Message::Enter { .. }
             | Message::GroupEnter { .. }
             | Message::Output(_)
@@ -521,6 +525,8 @@ impl Engine {
             | Message::Job(_)
             | Message::JoinDeadline
             | Message::Launch(_)
+            | Message::Held(..)
+            | Message::Fetched(..)
             | Message::Release { .. }
             | Message::GroupRelease { .. }
             | Message::GroupAwaited(..)

@@ -52,6 +52,8 @@ pub(crate) struct Head {
     stdin: Stdin,
     stop_on_failure: bool,
     forward_signals: Vec<Signal>,
+    /// What a fence pushes to everybody at most.
+    push_bytes_max: u64,
     grace: Duration,
     join: JoinLimit,
     timeout_at: Option<Time>,
@@ -129,6 +131,7 @@ impl Head {
             stdin: config.job.io.stdin,
             stop_on_failure: config.job.stop_on_failure,
             forward_signals: config.forward_signals.clone(),
+            push_bytes_max: config.push_bytes_max,
             grace: grace(&config.job),
             join,
             timeout_at: config.timeout.map(|limit| now + limit),
@@ -181,7 +184,11 @@ impl Head {
             // where that ends the job nobody may go on without it.
             Message::Enter { job, fence, payload } => {
                 if matches!(self.state, State::Running) {
-                    orders.down.push(Message::Release { job, fence, payload });
+                    orders.down.push(if payload.len() as u64 > self.push_bytes_max {
+                        Message::Held(job, fence, false)
+                    } else {
+                        Message::Release { job, fence, payload }
+                    });
                 }
             }
             Message::RingEnter(job, ring, stretch) => {
@@ -214,6 +221,9 @@ impl Head {
             | Message::JoinDeadline
             | Message::Launch(_)
             | Message::Release { .. }
+            | Message::Held(..)
+            | Message::Fetch(..)
+            | Message::Fetched(..)
             | Message::Output(_)
             | Message::GroupEnter { .. }
             | Message::GroupRelease { .. }

@@ -23,6 +23,7 @@ mod allgather;
 mod apart;
 mod callers;
 mod exchange;
+mod fetch;
 mod groups;
 mod input;
 mod names;
@@ -33,7 +34,8 @@ mod spawn;
 
 use allgather::Allgather;
 use callers::Callers;
-use exchange::Exchange;
+use exchange::{Brought, Exchange};
+use fetch::Fetches;
 use groups::Groups;
 use input::JobInput;
 pub(crate) use input::{INPUT_BYTES, Reader};
@@ -54,13 +56,16 @@ pub(crate) struct Job {
     pmi: pmi::Server,
     /// Where tasks connect to a port: boxed, since few do.
     callers: Option<Box<Callers>>,
-    fence: Fence,
+    fence: Fence<Brought>,
     /// Once somebody here or below is in one: few jobs have any.
     ring: Option<Box<Ring>>,
     allgather: Option<Box<Allgather>>,
     /// Once somebody is in a ring or an allgather.
     look: Option<Box<apart::Look>>,
-    exchange: Exchange,
+    exchange: Exchange<Brought>,
+    /// What went up with the fence that is under way.
+    brought_up: Bytes,
+    fetches: Fetches,
     groups: Groups,
     stopping: Option<Stopping>,
     /// Of a job that a task has asked for, until its tasks were created.
@@ -164,6 +169,8 @@ impl Job {
             allgather: None,
             look: None,
             exchange: Exchange::None,
+            brought_up: Bytes::new(),
+            fetches: Fetches::default(),
             groups: Groups::default(),
             stopping: None,
             progress: None,

@@ -244,6 +244,7 @@ impl Network {
             muster: Muster::strict(n),
             join_timeout: None,
             children_max: u32::MAX,
+            push_bytes_max: u64::MAX,
             forward_signals: vec![],
             timeout: None,
             seed: 1,

@@ -18,6 +18,7 @@ mod tokens;
 
 mod muster;
 mod name_service;
+mod pair_name;
 mod placement;
 mod pmi;
 mod rank_group;
@@ -43,6 +44,7 @@ pub use id_set::{IdSet, IdSetError, Parts};
 pub use ids::{AgentId, JobId, NodeId, Rank};
 pub use muster::Muster;
 pub use name_service::{NameReply, NameRequest};
+pub use pair_name::PairName;
 pub use placement::{Order, Placement, PlacementError, Request, Slots, place};
 pub use pmi::{PmiDialect, PmiOffer, PmiOfferError};
 pub use rank_group::RankGroup;

@@ -8,8 +8,10 @@
 //! inside the bytes of the exchange that brought it. An entry is eight bytes that say where its pair is, and
 //! reads the lengths there: every agent has an entry for every card of the job, so this is what a large job costs.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::hash::Hasher;
+use core::mem;
 
 use bytes::{Bytes, BytesMut};
 use hashbrown::HashTable;
@@ -52,6 +54,8 @@ struct Source {
     used: u32,
     /// The number of the local put that it holds, while not everybody has that; else 0.
     put: u64,
+    /// Whether every agent knows it by itself.
+    is_set: bool,
 }
 
 /// A local put.
@@ -91,7 +95,7 @@ impl Kvs {
         let found = self.find(key);
         let pairs = self.store(key, value);
         self.puts += 1;
-        let source = self.add_source(pairs, self.puts);
+        let source = self.add_source(Source { pairs, used: 0, put: self.puts, is_set: false });
         let index = self.point(found, Entry { source, at: 0 });
         self.pending.push(Put { index, number: self.puts });
         if self.pending.len() > 2 * self.entries.len() {
@@ -104,7 +108,8 @@ impl Kvs {
     pub fn set(&mut self, key: &[u8], value: &[u8]) {
         let mut pairs = BytesMut::new();
         Pairs::append(&mut pairs, b"", key, value);
-        let source = self.add_source(pairs.freeze(), 0);
+        let source = Source { pairs: pairs.freeze(), used: 0, put: 0, is_set: true };
+        let source = self.add_source(source);
         self.point(self.find(key), Entry { source, at: 0 });
     }
 
@@ -118,8 +123,9 @@ impl Kvs {
     }
 
     /// Adds the pair that begins at `at` in the bytes of an exchange, whose pairs have been checked. One that a
-    /// local task has put again since stays as it is: the next exchange brings it to everybody.
-    pub fn merge(&mut self, pairs: &Bytes, at: usize) {
+    /// local task has put again since stays as it is: the next exchange brings it to everybody. Returns whether there
+    /// was another value.
+    pub fn merge(&mut self, pairs: &Bytes, at: usize) -> bool {
         let extent = Extent::read(pairs, at).expect("pairs are checked before they are merged");
         let found = self.find(&pairs[extent.key..extent.value]);
         let stays = |index| {
@@ -129,6 +135,27 @@ impl Kvs {
             let source = self.exchange_source(pairs);
             let at = u32::try_from(at).expect("a message is less than 4 GiB");
             self.point(found, Entry { source, at });
+            return found.is_some();
+        }
+        false
+    }
+
+    /// Forgets all pairs but those that every agent knows by itself, and those that local tasks have put and no
+    /// exchange has taken.
+    pub fn forget(&mut self) {
+        let entries = mem::take(&mut self.entries);
+        self.index_by_key = HashTable::new();
+        let mut index_after = BTreeMap::new();
+        for (before, entry) in (0..).zip(entries) {
+            let source = &self.sources[position(entry.source)];
+            if source.put > 0 || source.is_set {
+                index_after.insert(before, self.insert(entry));
+            } else {
+                self.release(entry.source);
+            }
+        }
+        for put in &mut self.pending {
+            put.index = index_after[&put.index];
         }
     }
 
@@ -204,7 +231,7 @@ impl Kvs {
         self.sources[position(to.source)].used += 1;
         match found {
             Some(index) => {
-                let before = core::mem::replace(&mut self.entries[position(index)], to);
+                let before = mem::replace(&mut self.entries[position(index)], to);
                 self.release(before.source);
                 index
             }
@@ -226,13 +253,13 @@ impl Kvs {
         let last = self.sources.get(position(self.exchange)).map(|source| &source.pairs);
         // The bytes of a source that is used are still there, so no others have their address.
         if !last.is_some_and(|last| last.as_ptr() == pairs.as_ptr() && last.len() == pairs.len()) {
-            self.exchange = self.add_source(pairs.clone(), 0);
+            let pairs = pairs.clone();
+            self.exchange = self.add_source(Source { pairs, used: 0, put: 0, is_set: false });
         }
         self.exchange
     }
 
-    fn add_source(&mut self, pairs: Bytes, put: u64) -> u32 {
-        let source = Source { pairs, used: 0, put };
+    fn add_source(&mut self, source: Source) -> u32 {
         if let Some(index) = self.free.pop() {
             self.sources[position(index)] = source;
             return index;
@@ -245,7 +272,7 @@ impl Kvs {
         let source = &mut self.sources[position(index)];
         source.used -= 1;
         if source.used == 0 {
-            *source = Source { pairs: Bytes::new(), used: 0, put: 0 };
+            source.pairs = Bytes::new();
             self.free.push(index);
         }
     }

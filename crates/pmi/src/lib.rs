@@ -9,6 +9,7 @@ extern crate alloc;
 mod server;
 
 mod asker;
+mod cache;
 mod call;
 mod client_error;
 mod job_info;

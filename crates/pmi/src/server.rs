@@ -16,6 +16,7 @@ mod barrier;
 mod names;
 mod pmi1;
 mod pmi2;
+mod reads;
 mod ring;
 mod spawn;
 
@@ -26,12 +27,13 @@ use core::mem;
 use core::ops::ControlFlow;
 
 use bytes::{Bytes, BytesMut};
-use model::{NameRequest, Rank, RankGroup, RingStretch, SpawnRequest};
+use model::{NameRequest, PairName, Rank, RankGroup, RingStretch, SpawnRequest};
 
 use allgather::InAllgather;
 pub use barrier::Waits;
 use barrier::{Stage, present};
 use names::Pending;
+use reads::Reads;
 use ring::InRing;
 use spawn::Spawns;
 
@@ -56,6 +58,7 @@ pub struct Server {
     ring: Stage,
     allgather: Stage,
     attributes: NodeAttributes,
+    reads: Reads,
     /// The replies to the client whose bytes are being handled.
     replies: BytesMut,
     effects: VecDeque<Effect>,
@@ -136,6 +139,8 @@ pub enum Effect {
         /// What.
         request: NameRequest,
     },
+    /// Get this pair from the agents above, then call `on_fetched` with its value.
+    Fetch(PairName),
     /// Have these programs started as a job of their own, then call `on_spawn_reply`.
     Spawn {
         /// Who asks.
@@ -168,6 +173,8 @@ pub enum Effect {
     },
 }
 
+static NO_PAIRS: Bytes = Bytes::new();
+
 /// Replies are cut from a buffer of this size, which is used again when they have been written: a reply costs
 /// no allocation of its own. A job that does not speak PMI has none.
 const REPLIES_BYTES: usize = 4096;
@@ -195,6 +202,7 @@ impl Server {
             ring: Stage::default(),
             allgather: Stage::default(),
             attributes: NodeAttributes::default(),
+            reads: Reads::default(),
             replies: BytesMut::new(),
             effects: VecDeque::new(),
             info,
@@ -269,15 +277,32 @@ impl Server {
     }
 
     /// Handles the end of an exchange: `pairs` are those of all agents, and the barrier is over.
-    pub fn on_exchange_complete(&mut self, pairs: Bytes) -> Result<(), PairError> {
-        assert_eq!(self.barrier, Stage::Exchanging, "an exchange ends that was not asked for");
+    pub fn on_exchange_complete(&mut self, pairs: &Bytes) -> Result<(), PairError> {
         self.spaces.on_exchanged();
-        self.meetings.on_exchange_of_all();
         self.spaces.merge(pairs)?;
-        self.barrier = Stage::Gathering;
-        self.release();
-        self.leave_if_all_left();
+        self.end_barrier();
         Ok(())
+    }
+
+    /// Handles the end of an exchange in which every agent has kept the pairs that came to it, here these. Where one
+    /// of all pairs `is_stale`, since there is another value of it somewhere, all are forgotten here: who was asked
+    /// last knows. Either way whoever reads what is not here has it fetched.
+    pub fn on_exchange_held(&mut self, pairs: &Bytes, is_stale: bool) -> Result<(), PairError> {
+        self.spaces.on_exchanged();
+        self.spaces.hold(if is_stale { &NO_PAIRS } else { pairs })?;
+        if is_stale {
+            self.spaces.forget();
+        }
+        self.end_barrier();
+        Ok(())
+    }
+
+    fn end_barrier(&mut self) {
+        self.meetings.on_exchange_of_all();
+        if mem::take(&mut self.barrier) == Stage::Exchanging {
+            self.release();
+            self.leave_if_all_left();
+        }
     }
 
     /// Handles that the job's tasks have exchanged these pairs, on a member that has none of them and answers others.
@@ -301,7 +326,7 @@ impl Server {
     /// Handles the end of a group's exchange: `pairs` are those of all its agents, and its barrier is over.
     pub fn on_group_complete(&mut self, group: &RankGroup, pairs: Bytes) -> Result<(), PairError> {
         assert!(self.meetings.is_exchanging(group), "an exchange ends that was not asked for");
-        self.spaces.merge(pairs)?;
+        self.spaces.merge(&pairs)?;
         self.release_group(group);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The key-value spaces of a job: its own, and those that legacy clients create (`reference/pmi1.md` §3).
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -7,8 +8,9 @@ use alloc::vec::Vec;
 use core::mem;
 
 use bytes::{Bytes, BytesMut};
-use model::Rank;
+use model::{PairName, Rank};
 
+use crate::cache::Cache;
 use crate::pairs::Extent;
 use crate::{JobInfo, Kvs, PairError, Pairs, PutError};
 
@@ -21,7 +23,12 @@ pub(crate) struct Spaces {
     created_count: u64,
     /// What exchanges have brought that nobody has asked for.
     unread: Vec<Bytes>,
+    /// What was fetched, once some pairs have stayed where they were put: then a pair that is not here may be elsewhere.
+    fetched: Option<Box<Cache>>,
 }
+
+/// What an agent keeps of the answers that pass it: a quarter of a million cards.
+const CACHE_BYTES_MAX: usize = 32 << 20;
 
 /// The longest key and value that a client may put, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +80,52 @@ impl Spaces {
             created: BTreeMap::new(),
             created_count: 0,
             unread: Vec::new(),
+            fetched: None,
         }
     }
 
     /// The space called `name`.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&Kvs> {
         if name == self.own_name.as_bytes() { Some(&self.own) } else { self.created.get(name) }
+    }
+
+    /// The pair of this key in the space called `name`, as agents call it between them.
+    pub(crate) fn name_of(&self, name: &[u8], key: &[u8]) -> PairName {
+        let is_own = name == self.own_name.as_bytes();
+        PairName { space: if is_own { Vec::new() } else { name.to_vec() }, key: key.to_vec() }
+    }
+
+    /// The value of a pair, if it is here.
+    pub(crate) fn find(&self, name: &PairName) -> Option<&[u8]> {
+        let is_own = name.space.is_empty();
+        let space = if is_own { Some(&self.own) } else { self.created.get(&name.space[..]) };
+        let here = space.and_then(|space| space.get(&name.key));
+        here.or_else(|| self.fetched.as_ref()?.get(name))
+    }
+
+    /// Whether a space of this name is of this job, as far as is known here.
+    pub(crate) fn may_have(&self, name: &[u8]) -> bool {
+        let created = name.strip_prefix(self.own_name.as_bytes());
+        let may_be_elsewhere = created.is_some_and(|rest| rest.starts_with(b"."));
+        self.get(name).is_some() || self.are_held() && may_be_elsewhere
+    }
+
+    /// Whether pairs have stayed where they were put.
+    pub(crate) fn are_held(&self) -> bool {
+        self.fetched.is_some()
+    }
+
+    /// Whether a pair of this key, which is not here, may be on another agent: nobody can have put what the limits
+    /// forbid.
+    pub(crate) fn may_be_elsewhere(&self, key: &[u8]) -> bool {
+        self.are_held() && Limits::PMI2.check(key, &[]).is_ok()
+    }
+
+    /// Keeps what was fetched.
+    pub(crate) fn keep_fetched(&mut self, name: &PairName, value: &Bytes) {
+        if let Some(fetched) = &mut self.fetched {
+            fetched.keep(name, value);
+        }
     }
 
     /// Puts a pair into the space called `name`, within a dialect's limits.
@@ -146,16 +193,34 @@ impl Spaces {
         self.created.values_mut().for_each(Kvs::on_exchanged);
     }
 
-    /// Adds all pairs that an exchange brought, or none when they are garbled.
-    pub(crate) fn merge(&mut self, pairs: Bytes) -> Result<(), PairError> {
-        self.own.reserve(Pairs::check(&pairs)?);
-        let mut at = 0;
+    /// Adds all pairs that an exchange brought, or none when they are garbled. Returns whether some had another value.
+    pub(crate) fn merge(&mut self, pairs: &Bytes) -> Result<bool, PairError> {
+        self.own.reserve(Pairs::check(pairs)?);
+        let (mut at, mut is_changed) = (0, false);
         while at < pairs.len() {
-            let extent = Extent::read(&pairs, at).ok_or(PairError)?;
-            self.space_mut(&pairs.slice(extent.space..extent.key)).merge(&pairs, at);
+            let extent = Extent::read(pairs, at).ok_or(PairError)?;
+            let space = self.space_mut(&pairs.slice(extent.space..extent.key));
+            is_changed |= space.merge(pairs, at);
             at = extent.end;
         }
-        Ok(())
+        Ok(is_changed)
+    }
+
+    /// Takes note that everybody has kept what an exchange has brought up to them, which is this here. Returns whether
+    /// some of it had another value.
+    pub(crate) fn hold(&mut self, pairs: &Bytes) -> Result<bool, PairError> {
+        self.read_kept();
+        self.fetched.get_or_insert_with(|| Box::new(Cache::new(CACHE_BYTES_MAX)));
+        self.merge(pairs)
+    }
+
+    /// Takes note that pairs here may have another value elsewhere.
+    pub(crate) fn forget(&mut self) {
+        self.own.forget();
+        self.created.values_mut().for_each(Kvs::forget);
+        if let Some(fetched) = &mut self.fetched {
+            fetched.clear();
+        }
     }
 
     /// Keeps what an exchange brought, to be added once somebody asks, or when there is much of it.
@@ -172,7 +237,7 @@ impl Spaces {
     /// Adds what was kept. What is garbled is another's to complain about: those whose tasks wait for it read it, too.
     pub(crate) fn read_kept(&mut self) {
         for pairs in mem::take(&mut self.unread) {
-            let _ = self.merge(pairs);
+            let _ = self.merge(&pairs);
         }
     }
 

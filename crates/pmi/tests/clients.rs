@@ -117,6 +117,7 @@ impl Job {
                 | Effect::Ring(_)
                 | Effect::Allgather(_)
                 | Effect::Ask { .. }
+                | Effect::Fetch(_)
                 | Effect::Spawn { .. }
                 | Effect::Abort { .. }
                 | Effect::Violation { .. }
@@ -142,7 +143,7 @@ impl Job {
         self.entered.drain(..).for_each(|pairs| all.extend_from_slice(&pairs));
         let all = all.freeze();
         for server in 0..self.servers.len() {
-            self.servers[server].on_exchange_complete(all.clone()).unwrap();
+            self.servers[server].on_exchange_complete(&all).unwrap();
             self.perform(server);
         }
     }

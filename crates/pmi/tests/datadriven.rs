@@ -3,7 +3,8 @@
 //! Commands: `job size=N local=RANKS [universe=N] [mapping=M] [spawned] [appnums=...] [pmi=auto|1|2]`, `send RANK` (each line of
 //! input with its line end, in one read), `frame RANK` (each line of input as a frame, in one read), `raw RANK` (each line of input one read, escapes undone, no line end added),
 //! `repeat RANK N` (one read of N times the input, then a line end), `exchange` (the pending exchange comes back,
-//! with the input's `key=value` from elsewhere), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
+//! with the input's `key=value` from elsewhere), `held [stale]` (the same, but those came from below, and others are
+//! elsewhere), `fetched KEY` (with its value as input, or none), `await GROUP` (others wait in its barrier), `meet GROUP` (its exchange
 //! comes back, with the input's pairs), `closed RANK`, `exit RANK [missed]`, `state`, `call` (each line of input is what
 //! one read of a connection to `PMI_PORT` finds), `connected RANK [2]` (that was a task's, which sent each line of input
 //! behind it, or each as a frame), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|FOUND` (of
@@ -19,8 +20,8 @@ use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
 use model::{
-    NameReply, NameRequest, PmiOffer, Rank, RankGroup, RingPlace, RingStretch, SpawnReply,
-    SpawnRequest,
+    NameReply, NameRequest, PairName, PmiOffer, Rank, RankGroup, RingPlace, RingStretch,
+    SpawnReply, SpawnRequest,
 };
 use pmi::{
     Call, ClientState, Effect, Introduction, JobInfo, LocalTask, Message, MessageBuffer, Pairs,
@@ -61,6 +62,11 @@ fn a_group_that_cannot_meet_ends_its_callers_part() {
 #[test]
 fn a_barrier_exchanges_what_was_put_and_releases_everybody() {
     run("barrier.txt");
+}
+
+#[test]
+fn pairs_that_are_not_here_are_fetched_once_for_all_who_read_them() {
+    run("held.txt");
 }
 
 #[test]
@@ -192,9 +198,21 @@ impl Session {
             }
             "exchange" => {
                 let pairs = self.exchanged(case);
-                if let Err(error) = self.server.on_exchange_complete(pairs) {
+                if let Err(error) = self.server.on_exchange_complete(&pairs) {
                     return error.to_string();
                 }
+            }
+            "held" => {
+                let pairs = self.exchanged(case);
+                let is_stale = case.args.contains(&"stale");
+                if let Err(error) = self.server.on_exchange_held(&pairs, is_stale) {
+                    return error.to_string();
+                }
+            }
+            "fetched" => {
+                let name = PairName { space: vec![], key: case.args[0].as_bytes().to_vec() };
+                let value = case.input.first().map(|value| Bytes::from(unescape(value)));
+                self.server.on_fetched(&name, value.as_ref());
             }
             "await" => self.server.on_group_awaited(&group(case)),
             "meet" => {
@@ -304,6 +322,9 @@ impl Session {
             }
             Effect::Ask { rank, request } => {
                 writeln!(out, "{rank} asks: {}", show_request(request))
+            }
+            Effect::Fetch(PairName { space, key }) => {
+                writeln!(out, "fetch `{}` of `{}`", key.escape_ascii(), space.escape_ascii())
             }
             Effect::Spawn { rank, request } => {
                 writeln!(out, "{rank} spawns:{}", show_spawn(&request))

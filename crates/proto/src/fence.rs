@@ -7,26 +7,27 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::mem;
 
 use bytes::{Bytes, BytesMut};
 use model::AgentId;
 
 use crate::gather::{Ended, Gather};
 
-/// The fences of one job on one agent, one after the other.
+/// The fences of one job on one agent, one after the other; what comes down at their end is an `R`.
 #[derive(Debug)]
-pub struct Fence {
+pub struct Fence<R = Bytes> {
     gather: Gather<Bytes>,
-    effects: VecDeque<FenceEffect>,
+    effects: VecDeque<FenceEffect<R>>,
 }
 
 /// What the caller must do next.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum FenceEffect {
+pub enum FenceEffect<R = Bytes> {
     /// Tell the parent that all below have entered this fence, with what they contribute.
     Enter(u32, Bytes),
     /// Let the local tasks go, and pass the whole to every child.
-    Release(u32, Bytes),
+    Release(u32, R),
 }
 
 /// A peer sent something that is no part of a fence here. Close its link.
@@ -45,14 +46,14 @@ pub enum FenceError {
     EarlyRelease(u32),
 }
 
-impl Fence {
+impl<R> Fence<R> {
     /// The fences of a job with tasks on this agent (`local`) and below these children.
-    pub fn new(local: bool, children: impl IntoIterator<Item = AgentId>) -> Fence {
+    pub fn new(local: bool, children: impl IntoIterator<Item = AgentId>) -> Fence<R> {
         Fence { gather: Gather::new(local, children), effects: VecDeque::new() }
     }
 
     /// Other fences of those parts that may still enter these: none is entered yet.
-    pub fn beside(&self) -> Fence {
+    pub fn beside<S>(&self) -> Fence<S> {
         Fence::new(self.counts_local(), self.children())
     }
 
@@ -119,9 +120,9 @@ impl Fence {
     }
 
     /// Handles the parent's release.
-    pub fn on_release(&mut self, fence: u32, payload: Bytes) -> Result<(), FenceError> {
+    pub fn on_release(&mut self, fence: u32, brought: R) -> Result<(), FenceError> {
         match self.gather.end(fence) {
-            Ended::Well => self.effects.push_back(FenceEffect::Release(fence, payload)),
+            Ended::Well => self.effects.push_back(FenceEffect::Release(fence, brought)),
             Ended::NotHere => {}
             Ended::Early => return Err(FenceError::EarlyRelease(fence)),
         }
@@ -129,7 +130,7 @@ impl Fence {
     }
 
     /// The next effect. Call until `None` after every `on_*` call.
-    pub fn poll_effect(&mut self) -> Option<FenceEffect> {
+    pub fn poll_effect(&mut self) -> Option<FenceEffect<R>> {
         self.effects.pop_front()
     }
 
@@ -140,23 +141,21 @@ impl Fence {
 
     fn advance(&mut self) {
         if let Some(number) = self.gather.completes() {
-            self.effects.push_back(FenceEffect::Enter(number, self.whole()));
+            let whole = self.take_whole();
+            self.effects.push_back(FenceEffect::Enter(number, whole));
         }
     }
 
-    fn whole(&self) -> Bytes {
-        let payloads: Vec<&Bytes> = self
-            .gather
-            .brought()
-            .map(|(_, payload)| payload)
-            .filter(|payload| !payload.is_empty())
-            .collect();
+    /// The payloads of all parts, which are kept no longer.
+    fn take_whole(&mut self) -> Bytes {
+        let payloads: Vec<Bytes> =
+            self.gather.brought_mut().map(mem::take).filter(|part| !part.is_empty()).collect();
         if let [payload] = payloads.as_slice() {
             return Bytes::clone(payload);
         }
         let mut whole = BytesMut::with_capacity(payloads.iter().map(|part| part.len()).sum());
         for payload in payloads {
-            whole.extend_from_slice(payload);
+            whole.extend_from_slice(&payload);
         }
         whole.freeze()
     }

@@ -149,6 +149,15 @@ impl<P> Gather<P> {
         })
     }
 
+    /// The same, to be changed.
+    pub(crate) fn brought_mut(&mut self) -> impl Iterator<Item = &mut P> {
+        let parts = self.local.iter_mut().chain(self.children.values_mut());
+        parts.filter_map(|part| match part {
+            Part::Entered(brought) => Some(brought),
+            Part::Awaited | Part::Ended => None,
+        })
+    }
+
     /// Ends a round, whose number the parent says. A parent tells all its children, those with it whose
     /// tasks have ended: they waited for nothing.
     pub(crate) fn end(&mut self, number: u32) -> Ended {

@@ -62,7 +62,7 @@ impl Ring {
     }
 
     /// The rings of those parts that may still enter these fences: none is entered yet.
-    pub fn beside(fence: &Fence) -> Ring {
+    pub fn beside<R>(fence: &Fence<R>) -> Ring {
         Ring::new(fence.counts_local(), fence.children())
     }
 

@@ -61,7 +61,7 @@ fn whose_tasks_have_ended_are_in_no_ring() {
 
 #[test]
 fn a_ring_beside_fences_waits_for_those_that_have_not_ended_there() {
-    let mut fence = Fence::new(true, [AgentId(4), AgentId(5)]);
+    let mut fence: Fence = Fence::new(true, [AgentId(4), AgentId(5)]);
     fence.on_child_end(AgentId(4));
     fence.on_child_enter(AgentId(5), 0, Default::default()).unwrap();
     let mut ring = Ring::beside(&fence);

@@ -161,6 +161,7 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::Ping { .. }
         | Message::Suspend(_)
         | Message::MoreWork(_)
+        | Message::Held(..)
         | Message::GroupAwaited(..)
         | Message::Warning(..)
         | Message::NameRequest(..)
@@ -169,6 +170,10 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         | Message::SpawnReply(..)
         | Message::Spawn(_)
         | Message::Reached(..) => 0,
+        Message::Fetch(_, name) => name.space.len() + name.key.len(),
+        Message::Fetched(_, name, value) => {
+            name.space.len() + name.key.len() + value.as_ref().map_or(0, |value| value.len())
+        }
         Message::RingEnter(_, _, stretch) => stretch.left.len() + stretch.right.len(),
         Message::RingPlace(_, _, place) => place.left.len() + place.right.len(),
         Message::AllgatherEnter(_, _, values) | Message::AllgatherRelease(_, _, values) => {
@@ -191,6 +196,9 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::JobFault(..) => "JobFault",
         Message::Enter { .. } => "Enter",
         Message::Release { .. } => "Release",
+        Message::Held(..) => "Held",
+        Message::Fetch(..) => "Fetch",
+        Message::Fetched(..) => "Fetched",
         Message::Output(_) => "Output",
         Message::OutputCredit(_) => "OutputCredit",
         Message::Input { .. } => "Input",

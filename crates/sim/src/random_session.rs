@@ -52,6 +52,7 @@ impl Session {
         let session = with_machines(session, &mut stream(7));
         let session = with_differing_hosts(session, &mut stream(6), n);
         let session = with_route(session, &mut stream(13));
+        let session = with_push_limit(session, &mut stream(16));
         let session = with_failing_tasks(session, &mut stream(5), n);
         let session = with_bad_shells(session, &mut stream(3), n);
         let session = with_barriers(session, &mut stream(15), n);
@@ -112,6 +113,11 @@ fn with_programs(session: Session, random: &mut Random) -> Session {
 fn with_dialects(session: Session, random: &mut Random) -> Session {
     let session = if random.once_in(4) { session.with_pmi_port() } else { session };
     if random.once_in(3) { session.pmi2_every(random_number(random, 1, 3)) } else { session }
+}
+
+/// In one session of two, fences push little or nothing.
+fn with_push_limit(session: Session, random: &mut Random) -> Session {
+    if random.once_in(2) { session } else { session.push_max(random.below(1_000)) }
 }
 
 /// In one session of two, a routing tree that is not the spawn tree, perhaps with redundant links; some

@@ -90,6 +90,7 @@ pub struct Session {
     grace: Duration,
     join_timeout: Option<Duration>,
     pub(crate) children_max: u32,
+    push_bytes_max: u64,
     timeout: Option<Duration>,
 }
 
@@ -164,6 +165,7 @@ impl Session {
             grace: Duration::from_secs(1),
             join_timeout: None,
             children_max: u32::MAX,
+            push_bytes_max: u64::MAX,
             timeout: None,
         }
     }
@@ -321,6 +323,12 @@ impl Session {
     #[must_use]
     pub fn records(self) -> Session {
         Session { records: true, ..self }
+    }
+
+    /// Fences that bring more bytes push nothing: it is fetched by those who read it.
+    #[must_use]
+    pub fn push_max(self, push_bytes_max: u64) -> Session {
+        Session { push_bytes_max, ..self }
     }
 
     /// Tasks that fail do not end the others.
@@ -507,6 +515,7 @@ impl Session {
             muster: self.muster(),
             join_timeout: self.join_timeout,
             children_max: self.children_max,
+            push_bytes_max: self.push_bytes_max,
             forward_signals: vec![Signal::USR1, Signal::USR2],
             timeout: self.timeout,
             seed: self.seed,

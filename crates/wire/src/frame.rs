@@ -91,6 +91,9 @@ impl Class {
             | Message::JobFault(..)
             | Message::Enter { .. }
             | Message::Release { .. }
+            | Message::Held(..)
+            | Message::Fetch(..)
+            | Message::Fetched(..)
             | Message::OutputCredit(_)
             | Message::InputCredit(..)
             | Message::InputClosed(_)

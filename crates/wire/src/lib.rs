@@ -30,8 +30,8 @@ pub use inbox::Inbox;
 pub use job_spec::{App, IoSpec, JobSpec, Origin, OutputSpec, Stdin};
 pub use message::{
     AgentLoss, Hello, JobFault, JobWarning, Launch, LossCause, Mark, MarkKind, Message, Milestone,
-    Output, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream, TaskRecord,
-    Welcome, Work,
+    Output, Reads, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream,
+    TaskRecord, Welcome, Work,
 };
 pub use outbox::Outbox;
 pub use rehearsal::rehearsed;

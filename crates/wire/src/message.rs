@@ -12,8 +12,9 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, IdSet, JobId, NameReply, NameRequest, Rank, RankGroup, RingPlace,
-    RingStretch, Route, Signal, SpawnReply, SpawnRequest, StatusRuns, TaskMap, Tree, Usage,
+    AgentId, ExitStatus, IdSet, JobId, NameReply, NameRequest, PairName, Rank, RankGroup,
+    RingPlace, RingStretch, Route, Signal, SpawnReply, SpawnRequest, StatusRuns, TaskMap, Tree,
+    Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -183,6 +184,13 @@ pub enum Message {
     Forward(Box<Forward>),
     /// Down: these agents are gone, and whoever passed messages on through them has to do without.
     Gone(IdSet),
+    /// Down, instead of [`Message::Release`]: every task of the job has entered the fence of this number, and what they
+    /// contributed stays with those on its way up. True if there is another value of some of it.
+    Held(JobId, u32, bool),
+    /// Up: a task below reads what none below has put.
+    Fetch(JobId, Box<PairName>),
+    /// Down, to those who have asked: the value, if anybody has put one.
+    Fetched(JobId, Box<PairName>, Option<Bytes>),
 }
 
 /// How far a job that a task has asked for has come.
@@ -587,6 +595,8 @@ pub struct Stats {
     pub deliveries: u32,
     /// The longest time from the start of an agent to its joining, in microseconds.
     pub join_us_max: u64,
+    /// Reads of values that were not pushed.
+    pub reads: Reads,
     /// Agents whose tasks may have written more than was passed on: they had not said that all has
     /// ended when it was time to leave.
     pub unfinished: IdSet,
@@ -606,7 +616,30 @@ impl Stats {
         self.retries = self.retries.saturating_add(other.retries);
         self.shell_links = self.shell_links.saturating_add(other.shell_links);
         self.deliveries = self.deliveries.saturating_add(other.deliveries);
+        self.reads.merge(&other.reads);
         self.join_us_max = self.join_us_max.max(other.join_us_max);
         self.unfinished = self.unfinished.union(&other.unfinished);
+    }
+}
+
+/// Who has answered the tasks' reads of values that stayed where they were put.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Reads {
+    /// The reader's own agent, which had the value or waited for it.
+    pub own: u64,
+    /// One above that, likewise.
+    pub way: u64,
+    /// The head.
+    pub head: u64,
+    /// The head, that nobody has put one.
+    pub missing: u64,
+}
+
+impl Reads {
+    fn merge(&mut self, other: &Reads) {
+        self.own = self.own.saturating_add(other.own);
+        self.way = self.way.saturating_add(other.way);
+        self.head = self.head.saturating_add(other.head);
+        self.missing = self.missing.saturating_add(other.missing);
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Allgather {
     pub(super) fence: Fence,
     /// What has been brought into this one, here and below.
     values: Values,
-    pub(super) exchange: Exchange,
+    pub(super) exchange: Exchange<Bytes>,
 }
 
 impl Job {
@@ -94,7 +94,7 @@ impl Engine {
                     self.up_job(Message::AllgatherEnter(id, number, values));
                 }
                 FenceEffect::Release(number, values) => {
-                    allgather.exchange.release(self.now, &values);
+                    allgather.exchange.release(self.now, values.clone());
                     let is_leaf = job.children.is_empty();
                     self.tell_job(id, Message::AllgatherRelease(id, number, values));
                     if is_leaf {

@@ -1,4 +1,5 @@
 //! The exchange of what tasks put: local puts go up the tree with the fence, everybody's come down with its release.
+//! Above a limit they stay where they came by on their way up, and are fetched by those who read them (`fetch.rs`).
 //!
 //! An agent with children hands a release on before it does anything with it itself: the messages of a turn leave at
 //! the turn's end, so its own tasks are let out in the next. Else every level of the tree would wait until the one
@@ -19,18 +20,31 @@ use crate::engine::Engine;
 
 use super::EXIT_FOLLOWS_MAX;
 
-/// How far the exchange has come that the tasks here wait for.
+/// How far an exchange has come that the tasks here wait for, which brings a `B`.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum Exchange {
+pub(super) enum Exchange<B> {
     /// They wait for none.
     None,
     /// It is under way.
     Waiting,
-    /// It has brought these pairs, at that time.
-    Released(Time, Bytes),
+    /// It has brought this, at that time.
+    Released(Time, B),
 }
 
-impl Exchange {
+/// What the release of a fence brings.
+#[derive(Clone, Debug)]
+pub(super) enum Brought {
+    /// The pairs of all tasks.
+    All(Bytes),
+    /// Nothing: these stay here, which have come from here and below.
+    Held {
+        pairs: Bytes,
+        /// Of some pair there is another value, here or elsewhere.
+        is_stale: bool,
+    },
+}
+
+impl<B> Exchange<B> {
     /// When the tasks here are to be let out: at once, but in another turn.
     pub(super) fn due_at(&self) -> Option<Time> {
         match self {
@@ -40,18 +54,19 @@ impl Exchange {
     }
 
     /// What it has brought is here. Tasks that have ended let others pass, and wait for nothing themselves.
-    pub(super) fn release(&mut self, now: Time, payload: &Bytes) {
-        if *self == Exchange::Waiting {
-            *self = Exchange::Released(now, payload.clone());
+    pub(super) fn release(&mut self, now: Time, brought: B) {
+        if matches!(self, Exchange::Waiting) {
+            *self = Exchange::Released(now, brought);
         }
     }
 
     /// What it has brought, once.
-    pub(super) fn take(&mut self) -> Option<Bytes> {
-        let Exchange::Released(_, payload) = self else { return None };
-        let payload = mem::take(payload);
-        *self = Exchange::None;
-        Some(payload)
+    pub(super) fn take(&mut self) -> Option<B> {
+        self.due_at()?;
+        match mem::replace(self, Exchange::None) {
+            Exchange::Released(_, brought) => Some(brought),
+            Exchange::None | Exchange::Waiting => None,
+        }
     }
 }
 
@@ -63,6 +78,9 @@ impl Engine {
             self.expect_apart(id);
         }
         self.drain_pmi(id);
+        if let Some(job) = self.jobs.get_mut(id) {
+            self.stats.reads.own += job.pmi.take_found_here();
+        }
     }
 
     pub(crate) fn on_task_pmi_closed(&mut self, id: JobId, rank: Rank) {
@@ -100,6 +118,7 @@ impl Engine {
                 pmi::Effect::Ask { rank, request } => {
                     self.up_job(Message::NameRequest(id, rank, Box::new(request)));
                 }
+                pmi::Effect::Fetch(name) => self.fetch(id, None, Box::new(name)),
                 pmi::Effect::Spawn { rank, request } => {
                     self.up_job(Message::SpawnRequest(id, rank, Box::new(request)));
                 }
@@ -142,8 +161,26 @@ impl Engine {
     }
 
     pub(crate) fn on_release(&mut self, id: JobId, fence: u32, payload: Bytes) {
+        self.finish_exchange(id); // where no task waits for it, the last one may still be due
+        self.end_fence(id, fence, Brought::All(payload));
+    }
+
+    pub(crate) fn on_held(&mut self, id: JobId, fence: u32, is_stale: bool) {
+        self.finish_exchange(id);
+        let is_head = self.is_head();
         let Some(job) = self.jobs.get_mut(id) else { return };
-        match job.fence.on_release(fence, payload) {
+        let pairs = mem::take(&mut job.brought_up);
+        // The head has all pairs, so that it knows whether some of them have changed.
+        let is_stale = if is_head { job.pmi.hold_all(&pairs) } else { Ok(is_stale) };
+        match is_stale {
+            Ok(is_stale) => self.end_fence(id, fence, Brought::Held { pairs, is_stale }),
+            Err(error) => self.abandon(format!("a child broke the protocol: {error}")),
+        }
+    }
+
+    fn end_fence(&mut self, id: JobId, fence: u32, brought: Brought) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        match job.fence.on_release(fence, brought) {
             Ok(()) => self.drain_fence(id),
             Err(error) => self.abandon(format!("its parent broke the protocol: {error}")),
         }
@@ -162,25 +199,39 @@ impl Engine {
         {
             match effect {
                 FenceEffect::Enter(fence, payload) => {
+                    job.brought_up = payload.clone();
                     self.up_job(Message::Enter { job: id, fence, payload });
                 }
-                FenceEffect::Release(fence, payload) => {
+                FenceEffect::Release(fence, brought) => {
                     self.events.push_back(Event::FenceReleased { job: id, fence });
-                    self.on_fence_released(id, fence, payload);
+                    self.on_fence_released(id, fence, brought);
                 }
             }
         }
     }
 
-    fn on_fence_released(&mut self, id: JobId, fence: u32, payload: Bytes) {
+    fn on_fence_released(&mut self, id: JobId, fence: u32, brought: Brought) {
         let is_head = self.is_head();
         let Some(job) = self.jobs.get_mut(id) else { return };
-        job.exchange.release(self.now, &payload);
-        if is_head {
-            job.pmi.on_exchange_elsewhere(payload.clone());
-        }
+        let message = match &brought {
+            Brought::All(payload) => {
+                job.brought_up = Bytes::new();
+                if is_head {
+                    job.pmi.on_exchange_elsewhere(payload.clone());
+                }
+                Message::Release { job: id, fence, payload: payload.clone() }
+            }
+            Brought::Held { is_stale, .. } => {
+                // What is kept for others is taken in whether or not tasks here wait for it. The head has it.
+                if !is_head {
+                    job.exchange = Exchange::Waiting;
+                }
+                Message::Held(id, fence, *is_stale)
+            }
+        };
+        job.exchange.release(self.now, brought);
         let is_leaf = job.children.is_empty();
-        self.tell_job(id, Message::Release { job: id, fence, payload });
+        self.tell_job(id, message);
         if is_leaf {
             self.finish_exchange(id);
         }
@@ -189,8 +240,12 @@ impl Engine {
     /// Lets the tasks here have what an exchange has brought, if it has been released.
     pub(super) fn finish_exchange(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(id) else { return };
-        let Some(payload) = job.exchange.take() else { return };
-        if let Err(error) = job.pmi.on_exchange_complete(payload) {
+        let Some(brought) = job.exchange.take() else { return };
+        let ended = match brought {
+            Brought::All(pairs) => job.pmi.on_exchange_complete(&pairs),
+            Brought::Held { pairs, is_stale } => job.pmi.on_exchange_held(&pairs, is_stale),
+        };
+        if let Err(error) = ended {
             return self.abandon(format!("its parent broke the protocol: {error}"));
         }
         self.drain_pmi(id);

@@ -4,6 +4,7 @@ mod adaptive;
 mod allgather;
 mod batch;
 mod delivery;
+mod fetch;
 mod groups;
 mod member;
 mod missing;

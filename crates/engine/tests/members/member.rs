@@ -30,6 +30,7 @@ impl Member {
             muster: Muster::strict(n),
             join_timeout: None,
             children_max: u32::MAX,
+            push_bytes_max: u64::MAX,
             forward_signals: vec![Signal::USR1],
             timeout: None,
             seed: 1,

@@ -138,6 +138,11 @@ pub(crate) fn by_index(out: &mut BytesMut, index: usize, pair: Option<(&[u8], &[
     }
 }
 
+/// Appends the answer to a `getbyidx` where not all pairs are.
+pub(crate) fn no_index(out: &mut BytesMut) {
+    parts(out, &[b"cmd=getbyidx_results rc=-1 reason=pairs_are_fetched_by_key_alone"]);
+}
+
 /// Appends the answer to a `getbyidx` of a space that is not there.
 pub(crate) fn no_such_kvs_by_index(out: &mut BytesMut, kvsname: &[u8]) {
     let name = kvsname.get(..JobInfo::KVSNAME_MAX).unwrap_or(kvsname);

@@ -97,10 +97,12 @@ impl Server {
     }
 
     fn on_get(&mut self, index: usize, kvsname: &[u8], key: &[u8]) {
-        match self.spaces.get(kvsname) {
-            Some(space) => reply::got(&mut self.replies, key, space.get(key)),
-            None if kvsname.is_empty() => reply::got(&mut self.replies, key, None),
-            None => self.ask_other_job(index, kvsname, key, Asker::Line),
+        if kvsname.is_empty() {
+            reply::got(&mut self.replies, key, None);
+        } else if self.spaces.may_have(kvsname) {
+            self.read(index, Asker::Line, kvsname, key);
+        } else {
+            self.ask_other_job(index, kvsname, key, Asker::Line);
         }
     }
 
@@ -141,6 +143,9 @@ impl Server {
     }
 
     fn on_get_by_idx(&mut self, kvsname: &[u8], idx: i64) {
+        if self.spaces.are_held() {
+            return reply::no_index(&mut self.replies);
+        }
         let index = usize::try_from(idx).unwrap_or(usize::MAX);
         match self.spaces.get(kvsname) {
             Some(space) => reply::by_index(&mut self.replies, index, space.by_index(index)),

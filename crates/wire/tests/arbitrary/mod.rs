@@ -4,17 +4,18 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PmiOffer, Rank,
-    RankGroup, RingStretch, Route, Signal, SpawnProgram, SpawnReply, SpawnRequest, StatusRuns,
-    TaskMap, Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PairName, PmiOffer,
+    Rank, RankGroup, RingStretch, Route, Signal, SpawnProgram, SpawnReply, SpawnRequest,
+    StatusRuns, TaskMap, Tree, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
     AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
-    LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Routes, SessionSpec,
-    ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord, Welcome, Work,
+    LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Reads, Routes,
+    SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord,
+    Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -52,6 +53,14 @@ fn job_message() -> impl Strategy<Value = Message> {
             fence,
             payload
         }),
+        (job(), number(), any::<bool>())
+            .prop_map(|(job, fence, is_stale)| Message::Held(job, fence, is_stale)),
+        (job(), pair_name()).prop_map(|(job, name)| Message::Fetch(job, Box::new(name))),
+        (job(), pair_name(), option::of(blob())).prop_map(|(job, name, value)| Message::Fetched(
+            job,
+            Box::new(name),
+            value
+        )),
         (job(), group(), blob()).prop_map(|(job, group, payload)| Message::GroupEnter {
             job,
             group,
@@ -400,13 +409,20 @@ fn agent_loss() -> impl Strategy<Value = AgentLoss> {
     )
 }
 
+fn pair_name() -> impl Strategy<Value = PairName> {
+    let text = || vec(any::<u8>(), 0..9);
+    (text(), text()).prop_map(|(space, key)| PairName { space, key })
+}
+
 fn stats() -> impl Strategy<Value = Stats> {
     let counts = (any::<[u32; 5]>(), any::<[u64; 5]>(), any::<[u64; 5]>(), any::<u64>());
-    (counts, id_set()).prop_map(
+    (counts, any::<[u64; 4]>(), id_set()).prop_map(
         |(
             ([agents, links_max, retries, shell_links, deliveries], messages, bytes, join_us_max),
+            [own, way, head, missing],
             unfinished,
         )| Stats {
+            reads: Reads { own, way, head, missing },
             agents,
             messages,
             bytes,

@@ -4,14 +4,15 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PmiOffer, Rank,
-    RankGroup, RingStretch, Route, Signal, SpawnProgram, SpawnReply, SpawnRequest, StatusRuns,
-    TaskMap, Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PairName, PmiOffer,
+    Rank, RankGroup, RingStretch, Route, Signal, SpawnProgram, SpawnReply, SpawnRequest,
+    StatusRuns, TaskMap, Tree, Usage,
 };
 use wire::{
     AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
-    LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Routes, SessionSpec,
-    ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord, Welcome, Work,
+    LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Reads, Routes,
+    SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord,
+    Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -69,6 +70,9 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Routed,
         forward(),
         Message::Gone(IdSet::range(2, 3)),
+        Message::Held(JOB, 1, true),
+        Message::Fetch(JOB, pair_name()),
+        Message::Fetched(JOB, pair_name(), Some(Bytes::from_static(b"tag#0$"))),
     ]
 }
 
@@ -93,6 +97,9 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::JobFault(..) => "job_fault",
         Message::Enter { .. } => "enter",
         Message::Release { .. } => "release",
+        Message::Held(..) => "held",
+        Message::Fetch(..) => "fetch",
+        Message::Fetched(..) => "fetched",
         Message::Output(_) => "output",
         Message::OutputCredit(_) => "output_credit",
         Message::Input { .. } => "input",
@@ -328,6 +335,11 @@ fn stats() -> Stats {
         shell_links: 2,
         deliveries: 1,
         join_us_max: 1_028_000,
+        reads: Reads { own: 40, way: 30, head: 20, missing: 1 },
         unfinished: IdSet::range(4, 5),
     }
+}
+
+fn pair_name() -> Box<PairName> {
+    Box::new(PairName { space: b"kvs_0.3.0".to_vec(), key: b"card-7".to_vec() })
 }
