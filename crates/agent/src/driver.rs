@@ -419,6 +419,10 @@ impl<'a> Driver<'a> {
                     task.write_pmi(&mut self.reactor, data);
                 }
             }
+            Effect::KeepSnapshot { job, data } => self.tasks.keep_snapshot(job, &data),
+            Effect::PmiSendSnapshot { job, rank, data } => {
+                self.tasks.write_pmi_with_snapshot(&mut self.reactor, job, rank, data);
+            }
             Effect::AnswerCaller { caller, data } => {
                 self.callers.answer(&self.reactor, caller, data);
             }

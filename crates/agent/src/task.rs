@@ -205,6 +205,14 @@ impl Task {
         }
     }
 
+    /// The same with a descriptor for the client.
+    pub(crate) fn write_pmi_with(&mut self, reactor: &mut Reactor, data: Bytes, file: &OwnedFd) {
+        let Some(pmi) = &mut self.pmi else { return };
+        if pmi.write_with(&reactor.poller, data, file).is_err() {
+            self.pmi_closed(reactor);
+        }
+    }
+
     /// Handles a descriptor that is ready.
     pub(crate) fn on_ready(
         &mut self,

@@ -10,7 +10,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
+use os::stream::WriteOutcome;
 use os::{Interest, Poller, Ready, stream};
 
 use crate::byte_queue::FlushEnd;
@@ -64,6 +65,23 @@ impl TaskPmi {
         self.flush(poller)
     }
 
+    /// The same with a descriptor, which is left out where the socket does not take it at once: that of
+    /// a client that leaves its answers there, or of one that has connected over TCP.
+    pub(crate) fn write_with(
+        &mut self,
+        poller: &Poller,
+        mut answer: Bytes,
+        descriptor: &OwnedFd,
+    ) -> io::Result<()> {
+        if self.socket.is_empty()
+            && let Ok(WriteOutcome::Data(sent)) =
+                stream::write_with(self.socket.watched(), &answer, descriptor)
+        {
+            answer.advance(sent);
+        }
+        self.write(poller, answer)
+    }
+
     /// Writes what the socket takes.
     pub(crate) fn flush(&mut self, poller: &Poller) -> io::Result<()> {
         match self.socket.flush(poller)?.end {
@@ -83,7 +101,6 @@ mod tests {
     use std::time::Duration;
 
     use model::{JobId, Rank};
-    use os::stream::WriteOutcome;
 
     use super::*;
     use crate::source::TaskPart;
@@ -153,6 +170,31 @@ mod tests {
             assert_eq!(bench.untaken(), 8);
             bench.answer();
             assert_eq!(bench.untaken(), 0);
+        }
+    }
+
+    #[test]
+    fn a_descriptor_goes_with_the_answer_or_not_at_all() {
+        let mut bench = Bench::new();
+        let file = os::memory::sealed(b"pairs").unwrap();
+        let answer = Bytes::from_static(b"answer\n");
+        let mut buffer = [0; 64];
+        for is_free in [true, false] {
+            if !is_free {
+                let flood = Bytes::from(vec![b'x'; 4 << 20]);
+                bench.pmi.write(&bench.reactor.poller, flood).unwrap();
+            }
+            bench.send(b"request\n");
+            bench.read_all();
+            bench.pmi.write_with(&bench.reactor.poller, answer.clone(), &file).unwrap();
+            let client = bench.client.as_ref().unwrap();
+            let (_, descriptor) = stream::read_with(client, &mut buffer).unwrap();
+            assert_eq!(descriptor.is_some(), is_free);
+            if let Some(descriptor) = descriptor {
+                assert_eq!(os::memory::Sealed::map(descriptor).unwrap()[..], *b"pairs");
+                assert_eq!(buffer[..7], *b"answer\n");
+                assert_eq!(bench.untaken(), 0);
+            }
         }
     }
 

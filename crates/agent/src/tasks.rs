@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use engine::{Input, Spawn};
 use model::{AgentId, JobId, PmiOffer, Rank, Time};
 use os::machine::DescriptorLimit;
@@ -37,6 +38,8 @@ pub(crate) struct Tasks {
     commands: BTreeMap<(JobId, u32), Result<Rc<Command>, JobFault>>,
     /// The names of jobs that have had tasks here, which their processes carry.
     names: BTreeMap<JobId, String>,
+    /// What tasks of a job may map.
+    snapshots: BTreeMap<JobId, OwnedFd>,
     /// Those that are being created, the oldest first.
     new: VecDeque<NewTask>,
     tasks: BTreeMap<(JobId, Rank), Task>,
@@ -59,6 +62,7 @@ impl Tasks {
             descriptors,
             commands: BTreeMap::new(),
             names: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
             new: VecDeque::new(),
             tasks: BTreeMap::new(),
             by_pid: BTreeMap::new(),
@@ -137,6 +141,32 @@ impl Tasks {
         self.tasks.get_mut(&(job, rank))
     }
 
+    /// Keeps bytes for tasks of a job to map, in place of those before. Where there is no memory for
+    /// them, tasks ask for each value.
+    pub(crate) fn keep_snapshot(&mut self, job: JobId, data: &[u8]) {
+        self.snapshots.remove(&job);
+        if !data.is_empty()
+            && let Ok(file) = os::memory::sealed(data)
+        {
+            self.snapshots.insert(job, file);
+        }
+    }
+
+    /// Writes to a task's PMI connection, with what is kept for its job.
+    pub(crate) fn write_pmi_with_snapshot(
+        &mut self,
+        reactor: &mut Reactor,
+        job: JobId,
+        rank: Rank,
+        data: Bytes,
+    ) {
+        let Some(task) = self.tasks.get_mut(&(job, rank)) else { return };
+        match self.snapshots.get(&job) {
+            Some(file) => task.write_pmi_with(reactor, data, file),
+            None => task.write_pmi(reactor, data),
+        }
+    }
+
     /// Reads what all tasks write, those to come included, or leaves it in the kernel.
     pub(crate) fn read_output(&mut self, reactor: &mut Reactor, on: bool) {
         self.is_read = on;
@@ -149,6 +179,7 @@ impl Tasks {
     /// processes carry, if it had any.
     pub(crate) fn forget_job(&mut self, job: JobId) -> Option<String> {
         self.commands.retain(|(theirs, _), _| *theirs != job);
+        self.snapshots.remove(&job);
         self.names.remove(&job).map(|name| format!("{}={name}", engine::JOB_VARIABLE))
     }
 
@@ -290,7 +321,6 @@ fn fault_parts(fault: &JobFault) -> (i32, String) {
 mod tests {
     use std::time::Duration;
 
-    use bytes::Bytes;
     use model::TaskMap;
     use wire::{App, Stream};
 

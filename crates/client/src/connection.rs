@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
-use pmi::{ClientError, Excerpt, Message, MessageBuffer, pmi1};
+use pmi::{ClientError, Excerpt, Message, MessageBuffer, Snapshot, pmi1};
 
 use crate::link::Link;
 use crate::{Endpoint, Error};
@@ -24,6 +25,8 @@ pub(crate) enum Answer {
 pub(crate) struct Incoming {
     buffer: MessageBuffer,
     whole: VecDeque<Result<Answer, ClientError>>,
+    /// The last that has come, which belongs to an answer that is here or comes next.
+    descriptor: Option<OwnedFd>,
 }
 
 impl Incoming {
@@ -35,16 +38,24 @@ impl Incoming {
                 return whole.map_err(|source| Error::NoMessage { request, source });
             }
             match link.receive(&mut bytes) {
-                Ok(0) => return Err(Error::Closed { request }),
-                Ok(count) => self.take(&bytes[..count]),
+                Ok((0, _)) => return Err(Error::Closed { request }),
+                Ok((count, descriptor)) => {
+                    self.descriptor = descriptor.or(self.descriptor.take());
+                    self.take(&bytes[..count]);
+                }
                 Err(source) => return Err(Error::Receive { request, source }),
             }
         }
     }
 
+    /// The descriptor that has come with what is here, once.
+    pub(crate) fn take_descriptor(&mut self) -> Option<OwnedFd> {
+        self.descriptor.take()
+    }
+
     /// Takes bytes as they come.
     pub(crate) fn take(&mut self, bytes: &[u8]) {
-        let Incoming { buffer, whole } = self;
+        let Incoming { buffer, whole, descriptor: _ } = self;
         buffer.feed(bytes, |message| {
             whole.push_back(message.map(|message| match message {
                 Message::Line(line) => Answer::Line(Bytes::copy_from_slice(line)),
@@ -98,6 +109,8 @@ pub(crate) struct Connection {
     pub(crate) incoming: Incoming,
     pub(crate) rank: u32,
     pub(crate) size: u32,
+    /// Whether descriptors can come over it.
+    pub(crate) is_local: bool,
 }
 
 impl Connection {
@@ -109,7 +122,9 @@ impl Connection {
             Endpoint::Port { id, .. } => (id, 1),
             Endpoint::Alone => (0, 1),
         };
-        let mut connection = Connection { link, incoming: Incoming::default(), rank, size };
+        let is_local = matches!(endpoint, Endpoint::Descriptor { .. });
+        let incoming = Incoming::default();
+        let mut connection = Connection { link, incoming, rank, size, is_local };
         if let Endpoint::Port { .. } = endpoint {
             connection.call()?;
         }
@@ -118,6 +133,11 @@ impl Connection {
         connection.send("init", line.as_bytes())?;
         connection.incoming.line(&connection.link, "init", "response_to_init")?;
         Ok(connection)
+    }
+
+    /// What asks for snapshots, where they can come.
+    pub(crate) fn snapshot_field(&self) -> Option<(&'static str, String)> {
+        self.is_local.then(|| ("snapshot", Snapshot::VERSION.to_string()))
     }
 
     /// Says over a port who we are, and is told what else there is to know (`reference/pmi1.md` §4).

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pmi::{ClientError, Excerpt};
+use pmi::{ClientError, Excerpt, SnapshotError};
 
 /// A call of PMI that has not done what it is for.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +114,9 @@ pub enum Error {
         /// The request.
         request: &'static str,
     },
+    /// What the server shares with us is not what it should be.
+    #[error("look a key up in what the PMI server shares")]
+    Snapshot(#[source] SnapshotError),
     /// Nothing is under way that could be waited for.
     #[error("wait for a request that is not under way")]
     NotUnderWay,

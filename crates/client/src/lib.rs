@@ -15,6 +15,7 @@ mod mapping;
 mod own_server;
 mod pmi1;
 mod pmi2;
+mod snapshots;
 mod spawn;
 
 pub use endpoint::Endpoint;

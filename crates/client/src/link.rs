@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::io::{read, retry_on_intr};
+use rustix::io::retry_on_intr;
 use rustix::net::{SendFlags, send};
 
 use crate::own_server::OwnServer;
@@ -52,12 +52,12 @@ impl Link {
         Ok(())
     }
 
-    /// Waits for bytes, and returns how many have come: none at the end.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Waits for bytes, and returns how many have come, none at the end, and a descriptor that came with them.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
         match self {
-            Link::Socket(socket) => Ok(retry_on_intr(|| read(socket, &mut *buffer))?),
+            Link::Socket(socket) => os::stream::read_with(socket, buffer),
             Link::Own(server) => {
-                Ok(server.lock().unwrap_or_else(PoisonError::into_inner).give(buffer))
+                Ok((server.lock().unwrap_or_else(PoisonError::into_inner).give(buffer), None))
             }
         }
     }

@@ -4,6 +4,7 @@
 //! lays down for the others what is theirs.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
@@ -29,6 +30,8 @@ struct State {
     asked: BTreeMap<u64, Asked>,
     /// What has come; nothing while somebody waits for more.
     incoming: Option<Incoming>,
+    /// The last descriptor that has come, until it is asked for.
+    descriptor: Option<OwnedFd>,
     is_broken: bool,
 }
 
@@ -56,8 +59,13 @@ impl Ticket {
 impl Mailbox {
     pub(crate) fn new(connection: Connection) -> Mailbox {
         let Connection { link, incoming, .. } = connection;
-        let incoming = Some(incoming);
-        let state = State { next: 1, asked: BTreeMap::new(), incoming, is_broken: false };
+        let state = State {
+            next: 1,
+            asked: BTreeMap::new(),
+            incoming: Some(incoming),
+            descriptor: None,
+            is_broken: false,
+        };
         Mailbox { link, state: Mutex::new(state), arrived: Condvar::new() }
     }
 
@@ -126,6 +134,11 @@ impl Mailbox {
         }
     }
 
+    /// The last descriptor that has come, once.
+    pub(crate) fn take_descriptor(&self) -> Option<OwnedFd> {
+        self.lock().descriptor.take()
+    }
+
     /// Waits for one message, with the state unlocked, and lays it down.
     fn read<'a>(
         &'a self,
@@ -136,6 +149,7 @@ impl Mailbox {
         drop(state);
         let answer = incoming.next(&self.link, ticket.request);
         let mut state = self.lock();
+        state.descriptor = incoming.take_descriptor().or(state.descriptor.take());
         state.incoming = Some(incoming);
         let laid_down = answer.and_then(|answer| state.lay_down(answer, ticket.request));
         state.is_broken |= laid_down.is_err();

@@ -43,7 +43,9 @@ impl OwnServer {
     fn perform(&mut self, effect: Effect) {
         let own = "the server reads what it has written itself";
         match effect {
-            Effect::Reply { bytes, .. } => self.answers.extend_from_slice(&bytes),
+            Effect::Reply { bytes, .. } | Effect::ReplyWithSnapshot { bytes, .. } => {
+                self.answers.extend_from_slice(&bytes);
+            }
             Effect::Exchange { pairs } => self.server.on_exchange_complete(&pairs).expect(own),
             Effect::ExchangeGroup { group, pairs } => {
                 self.server.on_group_complete(&group, pairs).expect(own);
@@ -56,7 +58,8 @@ impl OwnServer {
                 let words = "it was started alone".to_string();
                 self.server.on_spawn_reply(rank, &SpawnReply::Refused(words));
             }
-            Effect::Leave
+            Effect::KeepSnapshot(_)
+            | Effect::Leave
             | Effect::Abort { .. }
             | Effect::Violation { .. }
             | Effect::ClosedActive { .. } => {}

@@ -1,5 +1,6 @@
 //! PMI-1 (`reference/pmi1.md`): one request after the other, but for a barrier that may be under way meanwhile.
 
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use pmi::Excerpt;
 use pmi::pmi1::Fields;
 
 use crate::connection::{Answer, Connection, checked, unexpected};
+use crate::snapshots::Snapshots;
 use crate::{Endpoint, Error, Pair, Spawn};
 
 /// A connection that speaks PMI-1.
@@ -15,6 +17,7 @@ pub struct Pmi1 {
     rank: u32,
     size: u32,
     maxes: Maxes,
+    snapshots: Snapshots,
     dialogue: Mutex<Dialogue>,
 }
 
@@ -36,12 +39,12 @@ struct Dialogue {
     is_broken: bool,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 enum Barrier {
     None,
     UnderWay,
-    /// Its end came while something else was waited for.
-    Over,
+    /// Its end came while something else was waited for, and this line said it.
+    Over(Bytes),
 }
 
 /// Beginning and end.
@@ -61,10 +64,14 @@ impl Pmi1 {
     pub fn open(endpoint: &Endpoint) -> Result<Pmi1, Error> {
         let connection = Connection::open(endpoint, 1)?;
         let (rank, size) = (connection.rank, connection.size);
+        let snapshot = connection.snapshot_field();
         let dialogue = Dialogue { connection, barrier: Barrier::None, is_broken: false };
-        let dialogue = Mutex::new(dialogue);
-        let mut pmi = Pmi1 { rank, size, maxes: Maxes { name: 0, key: 0, value: 0 }, dialogue };
-        let line = pmi.ask("get_maxes", "maxes", &[])?;
+        let maxes = Maxes { name: 0, key: 0, value: 0 };
+        let (snapshots, dialogue) = (Snapshots::default(), Mutex::new(dialogue));
+        let mut pmi = Pmi1 { rank, size, maxes, snapshots, dialogue };
+        let fields: Vec<(&str, &[u8])> =
+            snapshot.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
+        let line = pmi.ask("get_maxes", "maxes", &fields)?;
         let max = |key| Fields::of(&line).number(key).map_err(|_| unexpected("get_maxes", &line));
         pmi.maxes =
             Maxes { name: max("kvsname_max")?, key: max("keylen_max")?, value: max("vallen_max")? };
@@ -91,6 +98,7 @@ impl Pmi1 {
     /// # Errors
     /// When the server is gone or refuses.
     pub fn finalize(&self) -> Result<(), Error> {
+        self.snapshots.forget();
         self.ask("finalize", "finalize_ack", &[]).map(drop)
     }
 
@@ -115,7 +123,9 @@ impl Pmi1 {
     /// # Errors
     /// When the server is gone or refuses.
     pub fn name(&self) -> Result<Vec<u8>, Error> {
-        self.ask_for("get_my_kvsname", "my_kvsname", &[], "kvsname")
+        let name = self.ask_for("get_my_kvsname", "my_kvsname", &[], "kvsname")?;
+        self.snapshots.set_name(&name);
+        Ok(name)
     }
 
     /// Makes a space.
@@ -139,6 +149,9 @@ impl Pmi1 {
     /// # Errors
     /// When the server is gone or refuses, or a blank or line end is in the pair.
     pub fn put(&self, name: &[u8], key: &[u8], value: &[u8]) -> Result<(), Error> {
+        if self.snapshots.is_own(name) {
+            self.snapshots.put(key);
+        }
         let fields = [("kvsname", name), ("key", key), ("value", value)];
         self.ask("put", "put_result", &fields).map(drop)
     }
@@ -148,6 +161,11 @@ impl Pmi1 {
     /// # Errors
     /// When the server is gone, or nobody has put the key.
     pub fn get(&self, name: &[u8], key: &[u8]) -> Result<Vec<u8>, Error> {
+        if self.snapshots.is_own(name)
+            && let Some(value) = self.snapshots.get(key)?
+        {
+            return Ok(value);
+        }
         self.ask_for("get", "get_result", &[("kvsname", name), ("key", key)], "value")
     }
 
@@ -199,15 +217,18 @@ impl Pmi1 {
     /// When the server is gone, or no barrier is under way.
     pub fn wait_barrier(&self) -> Result<(), Error> {
         let mut dialogue = self.lock();
-        if dialogue.barrier == Barrier::None {
-            return Err(Error::NotUnderWay);
-        }
-        if dialogue.barrier == Barrier::UnderWay {
-            let line = dialogue.receive(BARRIER)?;
-            dialogue.check(&line, BARRIER, BARRIER_OUT)?;
-        }
+        let line = match mem::replace(&mut dialogue.barrier, Barrier::None) {
+            Barrier::None => return Err(Error::NotUnderWay),
+            Barrier::UnderWay => {
+                dialogue.barrier = Barrier::UnderWay;
+                dialogue.receive(BARRIER)?
+            }
+            Barrier::Over(line) => line,
+        };
+        dialogue.check(&line, BARRIER, BARRIER_OUT)?;
         dialogue.barrier = Barrier::None;
-        Ok(())
+        let descriptor = dialogue.connection.incoming.take_descriptor();
+        self.snapshots.renew(Fields::of(&line).number("snapshot").ok(), descriptor)
     }
 }
 
@@ -323,7 +344,7 @@ impl Pmi1 {
             if !ends_barrier || dialogue.barrier != Barrier::UnderWay {
                 break line;
             }
-            dialogue.barrier = Barrier::Over;
+            dialogue.barrier = Barrier::Over(line);
         };
         dialogue.check(&line, request, answer)?;
         Ok(line)

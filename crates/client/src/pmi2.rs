@@ -9,6 +9,7 @@ use pmi::pmi2::Fields;
 use crate::collective::{Collective, Turn};
 use crate::connection::{Answer, Connection, unexpected};
 use crate::mailbox::{Mailbox, Ticket, accepted, frame};
+use crate::snapshots::Snapshots;
 use crate::{Endpoint, Error, Spawn};
 
 /// A connection that speaks PMI-2.
@@ -16,6 +17,7 @@ use crate::{Endpoint, Error, Spawn};
 pub struct Pmi2 {
     mailbox: Mailbox,
     place: Place,
+    snapshots: Snapshots,
     fence: Collective,
     allgather: Collective,
     /// A program is in one ring at a time.
@@ -89,7 +91,10 @@ impl Pmi2 {
         const REQUEST: &str = "fullinit";
         let mut connection = Connection::open(endpoint, 2)?;
         let rank = connection.rank.to_string();
-        let fields: [(&str, &[u8]); 2] = [("pmirank", rank.as_bytes()), ("threaded", b"TRUE")];
+        let snapshot = connection.snapshot_field();
+        let mut fields: Vec<(&str, &[u8])> =
+            vec![("pmirank", rank.as_bytes()), ("threaded", b"TRUE")];
+        fields.extend(snapshot.iter().map(|(key, value)| (*key, value.as_bytes())));
         connection.send(REQUEST, &frame(REQUEST, &[], &fields)?)?;
         let body = match connection.incoming.next(&connection.link, REQUEST)? {
             Answer::Frame(body) => accepted(body, REQUEST)?,
@@ -103,6 +108,7 @@ impl Pmi2 {
         Ok(Pmi2 {
             mailbox,
             place,
+            snapshots: Snapshots::default(),
             fence: Collective::default(),
             allgather: Collective::default(),
             ring: Mutex::default(),
@@ -119,6 +125,7 @@ impl Pmi2 {
     /// # Errors
     /// When the server is gone or refuses.
     pub fn finalize(&self) -> Result<(), Error> {
+        self.snapshots.forget();
         self.mailbox.ask("finalize", &[]).map(drop)
     }
 
@@ -141,6 +148,7 @@ impl Pmi2 {
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         const REQUEST: &str = "kvs-put";
         drop(self.no_fence(REQUEST)?);
+        self.snapshots.put(key);
         self.mailbox.ask(REQUEST, &[("key", key), ("value", value)]).map(drop)
     }
 
@@ -156,6 +164,11 @@ impl Pmi2 {
     ) -> Result<Option<Vec<u8>>, Error> {
         const REQUEST: &str = "kvs-get";
         drop(self.no_fence(REQUEST)?);
+        if job.is_none_or(|job| job.is_empty() || self.snapshots.is_own(job))
+            && let Some(value) = self.snapshots.get(key)?
+        {
+            return Ok(Some(value));
+        }
         let source = source.map_or("-1".to_owned(), |rank| rank.to_string());
         let fields =
             [("jobid", job.unwrap_or_default()), ("srcid", source.as_bytes()), ("key", key)];
@@ -168,7 +181,7 @@ impl Pmi2 {
     /// As [`put`](Self::put).
     pub fn fence(&self) -> Result<(), Error> {
         let _turn = self.no_fence(FENCE)?;
-        self.mailbox.ask(FENCE, &[]).map(drop)
+        self.met(&self.mailbox.ask(FENCE, &[])?)
     }
 
     /// Begins a fence. Until it has been waited for, [`put`](Self::put), [`get`](Self::get) and further fences are
@@ -227,8 +240,14 @@ impl Pmi2 {
         }
         let ticket = self.fence.begun(request).ok_or(Error::NotUnderWay)?;
         let ended = self.mailbox.wait(ticket);
+        let met = ended.and_then(|answers| answers.iter().try_for_each(|answer| self.met(answer)));
         self.fence.end(request);
-        ended.map(|_| Outcome::Met)
+        met.map(|()| Outcome::Met)
+    }
+
+    /// Takes what a fence's answer brings.
+    fn met(&self, answer: &[u8]) -> Result<(), Error> {
+        self.snapshots.renew(Fields::of(answer).number("snapshot"), self.mailbox.take_descriptor())
     }
 
     /// The allgather that was begun and not waited for.
@@ -260,7 +279,9 @@ impl Pmi2 {
     pub fn job_id(&self) -> Result<Vec<u8>, Error> {
         const REQUEST: &str = "job-getid";
         let answer = self.mailbox.ask(REQUEST, &[])?;
-        required(&answer, "jobid", REQUEST)
+        let job = required(&answer, "jobid", REQUEST)?;
+        self.snapshots.set_name(&job);
+        Ok(job)
     }
 
     /// Makes another job's space readable for ours.

@@ -96,6 +96,24 @@ pub enum Effect {
         /// The bytes.
         data: Bytes,
     },
+    /// Keep these bytes in memory that nobody can change, in place of those before, for tasks of the
+    /// job to map. None are to be kept where they are empty.
+    KeepSnapshot {
+        /// The job.
+        job: JobId,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// Write to a task's PMI connection, and send a descriptor of what is kept for its job with the
+    /// bytes. The task does without where that fails.
+    PmiSendSnapshot {
+        /// The job.
+        job: JobId,
+        /// The task.
+        rank: Rank,
+        /// The bytes.
+        data: Bytes,
+    },
     /// Write to a connection that is no task's yet, whose program says more only then.
     AnswerCaller {
         /// The connection.

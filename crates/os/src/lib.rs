@@ -12,6 +12,7 @@ pub mod calls;
 pub mod clock;
 pub mod keeper;
 pub mod machine;
+pub mod memory;
 pub mod net;
 pub mod poller;
 pub mod process;

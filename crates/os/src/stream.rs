@@ -4,14 +4,17 @@
     reason = "no safe call fills a buffer further, or takes a descriptor by its number"
 )]
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 
 use bytes::BytesMut;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
 use rustix::pipe::PipeFlags;
 
 /// A pipe's two ends.
@@ -159,6 +162,41 @@ pub fn discard(fd: impl AsFd, mut bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes once to a Unix socket that does not block, and sends a descriptor with the first byte.
+///
+/// # Errors
+/// When the kernel takes no descriptor, or as [`write()`].
+pub fn write_with(fd: impl AsFd, bytes: &[u8], descriptor: impl AsFd) -> io::Result<WriteOutcome> {
+    let descriptors = [descriptor.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let slices = [IoSlice::new(bytes)];
+    written(rustix::io::retry_on_intr(|| {
+        rustix::net::sendmsg(&fd, &slices, &mut control, SendFlags::NOSIGNAL)
+    }))
+}
+
+/// Reads once from a socket, with the last descriptor that came with these bytes, if one did.
+///
+/// # Errors
+/// Anything but an interruption.
+pub fn read_with(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        let mut slices = [IoSliceMut::new(buffer)];
+        rustix::net::recvmsg(&fd, &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    let mut descriptor = None;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            descriptor = descriptors.last();
+        }
+    }
+    Ok((received.bytes, descriptor))
+}
+
 /// Has `read` fill at most `bytes_max` bytes behind what `buffer` holds.
 fn fill(
     buffer: &mut BytesMut,
@@ -254,6 +292,32 @@ mod tests {
         assert_eq!(write(&copy, b"x").unwrap(), WriteOutcome::Data(1));
         drop((copy, other));
         assert_eq!(copy_of(1_000_000).unwrap_err().raw_os_error(), Some(libc::EBADF));
+    }
+
+    #[test]
+    fn a_descriptor_comes_with_the_bytes_that_it_was_sent_with() {
+        let (ours, other) = socket_pair().unwrap();
+        let pipe = pipe().unwrap();
+        assert_eq!(write(&ours, b"before").unwrap(), WriteOutcome::Data(6));
+        let sent = write_with(&ours, b"with", &pipe.write).unwrap();
+        assert_eq!(sent, WriteOutcome::Data(4));
+        assert_eq!(write(&ours, b"behind").unwrap(), WriteOutcome::Data(6));
+        let mut all = Vec::new();
+        let mut found = Vec::new();
+        while all.len() < 16 {
+            let mut buffer = [0; 64];
+            let (bytes, descriptor) = read_with(&other, &mut buffer).unwrap();
+            all.extend_from_slice(&buffer[..bytes]);
+            found.extend(descriptor.map(|descriptor| (all.len(), descriptor)));
+        }
+        assert_eq!(all, b"beforewithbehind");
+        let [(end, descriptor)] = &found[..] else { panic!("{found:?}") };
+        assert!(*end >= 10, "it came with the first {end} bytes");
+        assert_eq!(write(descriptor, b"x").unwrap(), WriteOutcome::Data(1));
+        drop((pipe.write, found));
+        let mut buffer = [0; 8];
+        assert_eq!(read(&pipe.read, &mut buffer).unwrap(), ReadOutcome::Data(1));
+        assert_eq!(read(&pipe.read, &mut buffer).unwrap(), ReadOutcome::Eof);
     }
 
     #[test]

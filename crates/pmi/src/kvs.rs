@@ -17,8 +17,8 @@ use bytes::{Bytes, BytesMut};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
-use crate::Pairs;
 use crate::pairs::Extent;
+use crate::{Pairs, Snapshot};
 
 /// A key-value space.
 #[derive(Debug, Default)]
@@ -36,7 +36,18 @@ pub struct Kvs {
     puts: u64,
     /// The last put that the exchange under way takes to everybody.
     taken: u64,
+    /// What is not as in the last snapshot.
+    changes: Changes,
     chunk: BytesMut,
+}
+
+/// What has changed since the last snapshot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changes {
+    /// Keys that came anew.
+    added: usize,
+    /// Whether a value has taken the place of another, or is known no longer.
+    is_replaced: bool,
 }
 
 /// Where a pair is.
@@ -145,6 +156,7 @@ impl Kvs {
     pub fn forget(&mut self) {
         let entries = mem::take(&mut self.entries);
         self.index_by_key = HashTable::new();
+        self.changes.is_replaced = true;
         let mut index_after = BTreeMap::new();
         for (before, entry) in (0..).zip(entries) {
             let source = &self.sources[position(entry.source)];
@@ -168,6 +180,19 @@ impl Kvs {
     pub fn by_index(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let index = u32::try_from(index).ok().filter(|_| index < self.entries.len())?;
         Some((key_of(&self.entries, &self.sources, index), self.value(index)))
+    }
+
+    /// Whether the last snapshot says what does not hold, or lacks an eighth of the keys. To make one whenever a key
+    /// came would copy the same pairs again and again.
+    pub fn outdates_snapshot(&self) -> bool {
+        let Changes { added, is_replaced } = self.changes;
+        is_replaced || added > 0 && 8 * added >= self.entries.len()
+    }
+
+    /// Makes a snapshot of all pairs, unless it would be too long.
+    pub fn take_snapshot(&mut self) -> Option<Bytes> {
+        self.changes = Changes::default();
+        Snapshot::make(self)
     }
 
     /// How many puts local tasks have made.
@@ -232,6 +257,7 @@ impl Kvs {
         match found {
             Some(index) => {
                 let before = mem::replace(&mut self.entries[position(index)], to);
+                self.changes.is_replaced = true;
                 self.release(before.source);
                 index
             }
@@ -242,6 +268,7 @@ impl Kvs {
     fn insert(&mut self, entry: Entry) -> u32 {
         let index = u32::try_from(self.entries.len()).expect("memory ends before 2^32 pairs");
         self.entries.push(entry);
+        self.changes.added += 1;
         let (entries, sources) = (&self.entries, &self.sources);
         let hash_of = |index: &u32| hash(key_of(entries, sources, *index));
         self.index_by_key.insert_unique(hash_of(&index), index, hash_of);
@@ -326,6 +353,25 @@ mod tests {
         assert_eq!(kvs.get(b"local"), Some(&[99][..]));
         assert_eq!(kvs.by_index(1), Some((&b"remote"[..], &[99][..])));
         assert!(kvs.sources.len() <= 3, "{} sources", kvs.sources.len());
+    }
+
+    #[test]
+    fn a_snapshot_is_outdated_by_a_value_that_changed_or_by_an_eighth_of_the_keys() {
+        let mut kvs = Kvs::default();
+        assert!(!kvs.outdates_snapshot());
+        let put = |kvs: &mut Kvs, keys: core::ops::Range<u32>| {
+            keys.for_each(|key| kvs.put(&key.to_le_bytes(), b"value"));
+        };
+        put(&mut kvs, 0..80);
+        assert!(kvs.outdates_snapshot());
+        kvs.take_snapshot().unwrap();
+        put(&mut kvs, 80..91);
+        assert!(!kvs.outdates_snapshot());
+        put(&mut kvs, 91..92);
+        assert!(kvs.outdates_snapshot());
+        kvs.take_snapshot().unwrap();
+        put(&mut kvs, 0..1);
+        assert!(kvs.outdates_snapshot());
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod pmi1;
 mod pmi2;
 mod reads;
 mod ring;
+mod snapshots;
 mod spawn;
 
 use alloc::boxed::Box;
@@ -35,6 +36,7 @@ use barrier::{Stage, present};
 use names::Pending;
 use reads::Reads;
 use ring::InRing;
+use snapshots::Snapshots;
 use spawn::Spawns;
 
 use crate::asker::Asker;
@@ -59,6 +61,7 @@ pub struct Server {
     allgather: Stage,
     attributes: NodeAttributes,
     reads: Reads,
+    snapshots: Snapshots,
     /// The replies to the client whose bytes are being handled.
     replies: BytesMut,
     effects: VecDeque<Effect>,
@@ -71,6 +74,8 @@ struct Client {
     state: ClientState,
     /// Waits for the end of the barrier.
     entered: Option<Asker>,
+    /// The number of the snapshot that it has, 0 for none, if it reads them.
+    snapshot: Option<u32>,
     /// Its connection has ended as it should, or its process in any way: it enters no further barrier.
     left: bool,
     /// Waits for the ring to be closed.
@@ -109,6 +114,16 @@ pub enum Effect {
         /// Whole messages.
         bytes: Bytes,
     },
+    /// Write these bytes to the client as those of [`Effect::Reply`], and a descriptor of the snapshot with them. The
+    /// client does without where it gets none.
+    ReplyWithSnapshot {
+        /// The client.
+        rank: Rank,
+        /// Whole messages.
+        bytes: Bytes,
+    },
+    /// Keep this snapshot in place of the one before, in memory that nobody can change. An empty one is none.
+    KeepSnapshot(Bytes),
     /// All tasks here have entered the barrier: exchange these pairs with the other agents of the job, then call
     /// `on_exchange_complete` with the concatenation of everybody's.
     Exchange {
@@ -203,6 +218,7 @@ impl Server {
             allgather: Stage::default(),
             attributes: NodeAttributes::default(),
             reads: Reads::default(),
+            snapshots: Snapshots::default(),
             replies: BytesMut::new(),
             effects: VecDeque::new(),
             info,
@@ -403,6 +419,7 @@ impl Server {
         }
         let (rank, is_missed) = (client.rank, client.is_missed);
         self.attributes.leave(rank);
+        self.read_snapshots(index, false);
         if !is_missed {
             self.meetings.leave(rank);
             self.meet();
@@ -446,6 +463,7 @@ impl Client {
             appnum,
             state: ClientState::NotPmi,
             entered: None,
+            snapshot: None,
             ring: None,
             allgather: None,
             pending: VecDeque::new(),

@@ -151,6 +151,11 @@ impl Spaces {
         &self.own
     }
 
+    /// The same, to take a snapshot of.
+    pub(crate) fn own_mut(&mut self) -> &mut Kvs {
+        &mut self.own
+    }
+
     /// Creates an empty space for `rank`, with a name that no other rank can get, and returns the name.
     pub(crate) fn create(&mut self, rank: Rank) -> String {
         let name = format!("{}.{rank}.{}", self.own_name, self.created_count);

@@ -114,6 +114,8 @@ impl Job {
                 Effect::Exchange { pairs } => self.enter(pairs),
                 Effect::Leave => {}
                 Effect::ExchangeGroup { .. }
+                | Effect::ReplyWithSnapshot { .. }
+                | Effect::KeepSnapshot(_)
                 | Effect::Ring(_)
                 | Effect::Allgather(_)
                 | Effect::Ask { .. }

@@ -25,7 +25,7 @@ use model::{
 };
 use pmi::{
     Call, ClientState, Effect, Introduction, JobInfo, LocalTask, Message, MessageBuffer, Pairs,
-    Server, Values,
+    Server, Snapshot, Values,
 };
 use testkit::{Case, run_datadriven};
 
@@ -132,6 +132,11 @@ fn tasks_in_a_ring_learn_who_is_next_to_them() {
 #[test]
 fn tasks_of_an_allgather_learn_what_all_have_brought_in_order_of_rank() {
     run("allgather.txt");
+}
+
+#[test]
+fn clients_that_read_snapshots_get_one_with_the_answer_that_lets_them_out() {
+    run("snapshots.txt");
 }
 
 #[test]
@@ -295,6 +300,23 @@ impl Session {
                     let _ = writeln!(out, "{rank}< {message}");
                 });
                 Ok(())
+            }
+            Effect::ReplyWithSnapshot { rank, bytes } => {
+                messages(&bytes).iter().for_each(|message| {
+                    let _ = writeln!(out, "{rank}< {message} (with the snapshot)");
+                });
+                Ok(())
+            }
+            Effect::KeepSnapshot(bytes) if bytes.is_empty() => writeln!(out, "no snapshot"),
+            Effect::KeepSnapshot(bytes) => {
+                let snapshot = Snapshot::new(&bytes).unwrap();
+                let value = |key: &&str| {
+                    let value = snapshot.get(key.as_bytes()).unwrap();
+                    value.map(|value| format!(" {key}={}", value.escape_ascii()))
+                };
+                let keys = ["PMI_process_mapping", "card-0", "card-1", "card-2", "card-3"];
+                let pairs: String = keys.iter().filter_map(value).collect();
+                writeln!(out, "snapshot of {} bytes:{pairs}", bytes.len())
             }
             Effect::Exchange { pairs } => {
                 self.pending = pairs.clone();

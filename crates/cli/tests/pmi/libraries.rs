@@ -92,6 +92,22 @@ fn a_server_that_is_gone_is_a_code_and_no_signal() {
 }
 
 #[test]
+fn gets_with_our_libraries_are_no_messages_on_any_number_of_hosts() {
+    let world = World::up(HOSTS);
+    for (pmi, library) in [("-DPMI=1", "-lpmi"), ("-DPMI=2", "-lpmi2")] {
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("local{library}"));
+        let program = compiled("local", Path::new("gcc"), &[pmi, library], program);
+        // Of so many tasks, up to a hundred thousand keys in all.
+        for (hosts, keys) in [(1, "50000"), (2, "1000"), (HOSTS, "50")] {
+            let run = on(&world, hosts, "local").arg(&program).arg(keys);
+            let ended = world.end(run).with_status(0);
+            let well = ended.text().matches(": well\n").count();
+            assert_eq!(well, 2 * hosts, "{}", ended.text());
+        }
+    }
+}
+
+#[test]
 fn an_abort_through_our_library_ends_the_job_and_is_told() {
     let world = World::up(2);
     let aborted = world.end(on(&world, 2, "abort").arg(pmi2()).arg("abort")).with_status(1);

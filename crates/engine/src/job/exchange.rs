@@ -102,6 +102,13 @@ impl Engine {
                 pmi::Effect::Reply { rank, bytes } => {
                     self.effects.push_back(Effect::PmiSend { job: id, rank, data: bytes });
                 }
+                pmi::Effect::KeepSnapshot(data) => {
+                    self.effects.push_back(Effect::KeepSnapshot { job: id, data });
+                }
+                pmi::Effect::ReplyWithSnapshot { rank, bytes } => {
+                    let send = Effect::PmiSendSnapshot { job: id, rank, data: bytes };
+                    self.effects.push_back(send);
+                }
                 pmi::Effect::Exchange { pairs } => {
                     job.exchange = Exchange::Waiting;
                     job.fence.on_local_enter(pairs);

@@ -16,7 +16,7 @@ mod takeover;
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use engine::{Effect, Input, LinkEnd, LinkId, StartId};
 use model::{AgentId, ExitStatus, IdSet, Rank, Signal, StatusRuns, Time, Tree};
 use wire::{
@@ -338,6 +338,36 @@ fn a_release_is_handed_on_in_a_turn_of_its_own_before_the_tasks_here_are_let_out
     assert_eq!(agent.sleep(), Duration::ZERO);
     let data = Bytes::from_static(b"cmd=barrier_out tag=0\n");
     assert_eq!(agent.effects(), [Effect::PmiSend { job: JOB, rank: Rank(0), data }]);
+}
+
+#[test]
+fn a_task_that_reads_snapshots_gets_one_with_its_release_and_none_is_kept_behind_it() {
+    let mut agent = launched_agent(2);
+    let says = |agent: &mut Member, rank, text: &'static str| {
+        let data = Bytes::from_static(text.as_bytes());
+        agent.input(Input::TaskPmi { job: JOB, rank: Rank(rank), data });
+    };
+    says(&mut agent, 0, "cmd=get_maxes snapshot=1\ncmd=barrier_in\n");
+    says(&mut agent, 1, "cmd=barrier_in\n");
+    agent.effects();
+    let mut pairs = BytesMut::new();
+    pmi::Pairs::append(&mut pairs, b"", b"card", b"value");
+    agent.message(PARENT, Message::Release { job: JOB, fence: 0, payload: pairs.freeze() });
+    let effects = agent.effects();
+    let [Effect::KeepSnapshot { data, .. }, first, second] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    let snapshot = pmi::Snapshot::new(data).expect("it is whole");
+    assert_eq!(snapshot.get(b"card"), Ok(Some(&b"value"[..])));
+    let line = format!("cmd=barrier_out tag=0 snapshot={}\n", data.len());
+    let with_it = Effect::PmiSendSnapshot { job: JOB, rank: Rank(0), data: line.into() };
+    assert_eq!(*first, with_it);
+    let data = Bytes::from_static(b"cmd=barrier_out tag=0\n");
+    assert_eq!(*second, Effect::PmiSend { job: JOB, rank: Rank(1), data });
+
+    says(&mut agent, 0, "cmd=finalize\n");
+    let none = Effect::KeepSnapshot { job: JOB, data: Bytes::new() };
+    assert_eq!(agent.effects()[0], none);
 }
 
 #[test]

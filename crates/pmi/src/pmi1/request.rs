@@ -14,22 +14,46 @@ use crate::{ClientError, Excerpt};
 /// A request, its fields borrowed from the client's bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Request<'a> {
-    Initack { id: u32 },
-    Init { version: i64 },
-    GetMaxes,
+    Initack {
+        id: u32,
+    },
+    Init {
+        version: i64,
+    },
+    /// With the version of snapshots that the client reads, if it reads any.
+    GetMaxes {
+        snapshot: Option<u32>,
+    },
     GetAppnum,
     GetMyKvsname,
     GetUniverseSize,
-    Put { kvsname: &'a [u8], key: &'a [u8], value: &'a [u8] },
-    Get { kvsname: &'a [u8], key: &'a [u8] },
-    BarrierIn { group: Option<&'a [u8]> },
+    Put {
+        kvsname: &'a [u8],
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Get {
+        kvsname: &'a [u8],
+        key: &'a [u8],
+    },
+    BarrierIn {
+        group: Option<&'a [u8]>,
+    },
     Finalize,
-    Abort { code: i32, message: &'a [u8] },
+    Abort {
+        code: i32,
+        message: &'a [u8],
+    },
     Name(NameRequest),
     Spawn(SpawnBlock),
     CreateKvs,
-    DestroyKvs { kvsname: &'a [u8] },
-    GetByIdx { kvsname: &'a [u8], idx: i64 },
+    DestroyKvs {
+        kvsname: &'a [u8],
+    },
+    GetByIdx {
+        kvsname: &'a [u8],
+        idx: i64,
+    },
 }
 
 /// One block of a spawn request (§7).
@@ -67,7 +91,7 @@ fn parse_line<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Client
         }
         b"barrier_in" => Request::BarrierIn { group: fields.get("group") },
         b"init" => Request::Init { version: fields.number("pmi_version")? },
-        b"get_maxes" => Request::GetMaxes,
+        b"get_maxes" => Request::GetMaxes { snapshot: fields.number("snapshot").ok() },
         b"get_appnum" => Request::GetAppnum,
         b"get_my_kvsname" => Request::GetMyKvsname,
         b"get_universe_size" => Request::GetUniverseSize,

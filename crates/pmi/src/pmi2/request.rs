@@ -15,9 +15,11 @@ use crate::{ClientError, Excerpt};
 /// What a client asks.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Request<'a> {
-    /// The second half of its initialisation, with the rank that it has from `PMI_ID`.
+    /// The second half of its initialisation, with the rank that it has from `PMI_ID`, and the version of snapshots
+    /// that it reads, if it reads any.
     FullInit {
         rank: Option<u32>,
+        snapshot: Option<u32>,
     },
     Finalize,
     /// The code makes the job's exit status.
@@ -119,7 +121,9 @@ fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
         }
         b"info-putnodeattr" => Request::PutNodeAttr { key: key(fields)?, value: value(fields) },
         b"info-getjobattr" => Request::GetJobAttr { key: key(fields)? },
-        b"fullinit" => Request::FullInit { rank: own_rank(fields) },
+        b"fullinit" => {
+            Request::FullInit { rank: own_rank(fields), snapshot: fields.number("snapshot") }
+        }
         b"finalize" => Request::Finalize,
         b"abort" => abort(fields),
         b"job-getid" => Request::JobGetId,

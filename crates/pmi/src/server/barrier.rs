@@ -21,16 +21,23 @@ pub(super) enum Stage {
     Exchanging,
 }
 
-/// What lets a client out.
-fn end_of_barrier(asker: &Asker) -> Bytes {
-    match asker {
-        Asker::Line => Bytes::from_static(reply::BARRIER_OUT),
-        Asker::Frame { thread } => {
-            let mut out = BytesMut::new();
-            Reply::to(&mut out, b"kvs-fence", thread.as_deref(), ReturnCode::Success).end();
-            out.freeze()
+/// What lets a client out, with the length of the snapshot where that is news to it.
+fn end_of_barrier(asker: &Asker, snapshot: Option<usize>) -> Bytes {
+    let mut out = BytesMut::new();
+    match (asker, snapshot) {
+        (Asker::Line, None) => return Bytes::from_static(reply::BARRIER_OUT),
+        (Asker::Line, Some(bytes)) => {
+            reply::text(&mut out, format_args!("cmd=barrier_out tag=0 snapshot={bytes}"));
+        }
+        (Asker::Frame { thread }, snapshot) => {
+            let reply = Reply::to(&mut out, b"kvs-fence", thread.as_deref(), ReturnCode::Success);
+            match snapshot {
+                None => reply.end(),
+                Some(bytes) => reply.field("snapshot", bytes).end(),
+            }
         }
     }
+    out.freeze()
 }
 
 /// The barrier.
@@ -60,13 +67,19 @@ impl Server {
 
     /// Lets everybody out, in order of rank.
     pub(super) fn release(&mut self) {
+        self.renew_snapshot();
         for client in &mut self.clients {
             let Some(asker) = mem::take(&mut client.entered) else { continue };
             if !client.left {
                 self.barrier_waits_for += 1;
             }
-            self.effects
-                .push_back(Effect::Reply { rank: client.rank, bytes: end_of_barrier(&asker) });
+            let snapshot = self.snapshots.news(&mut client.snapshot);
+            let (rank, bytes) = (client.rank, end_of_barrier(&asker, snapshot));
+            self.effects.push_back(if snapshot.is_some_and(|bytes| bytes > 0) {
+                Effect::ReplyWithSnapshot { rank, bytes }
+            } else {
+                Effect::Reply { rank, bytes }
+            });
         }
     }
 

@@ -7,7 +7,7 @@ use super::{ClientState, Server};
 use crate::asker::Asker;
 use crate::pmi1::{Request, Scope, reply};
 use crate::spaces::Limits;
-use crate::{ClientError, Excerpt, GroupFault, JobInfo};
+use crate::{ClientError, Excerpt, GroupFault, JobInfo, Snapshot};
 
 impl Server {
     /// Handles a message of PMI-1. That of a client of PMI-2 begins as one, too.
@@ -35,8 +35,14 @@ impl Server {
             Request::Get { kvsname, key } => self.on_get(index, kvsname, key),
             Request::BarrierIn { group } => return self.on_barrier_in(index, group),
             Request::Initack { .. } => return Err(ClientError::CallTwice),
-            Request::Init { version } => return self.on_init(version),
-            Request::GetMaxes => self.on_get_maxes(),
+            Request::Init { version } => {
+                self.read_snapshots(index, false);
+                return self.on_init(version);
+            }
+            Request::GetMaxes { snapshot } => {
+                self.read_snapshots(index, snapshot == Some(Snapshot::VERSION));
+                self.on_get_maxes();
+            }
             Request::GetAppnum => self.on_get_appnum(index),
             Request::GetMyKvsname => self.on_get_my_kvsname(),
             Request::GetUniverseSize => self.on_get_universe_size(),
@@ -126,6 +132,7 @@ impl Server {
 
     fn on_finalize(&mut self, index: usize) {
         self.clients[index].state = ClientState::Finalized;
+        self.read_snapshots(index, false);
         self.reply(reply::FINALIZE);
     }
 

@@ -11,7 +11,7 @@ use super::{ClientState, Effect, Server};
 use crate::node_attributes::Waiter;
 use crate::pmi2::{Asked, Frame, Refusal, Reply, Request, ReturnCode};
 use crate::spaces::Limits;
-use crate::{ClientError, PutError};
+use crate::{ClientError, PutError, Snapshot};
 
 impl Server {
     /// Handles a message of PMI-2.
@@ -49,9 +49,13 @@ impl Server {
                 self.on_put_node_attr(index, asked, key, value);
             }
             Request::GetJobAttr { key } => self.on_get_job_attr(asked, key),
-            Request::FullInit { rank: _ } => self.on_full_init(index, asked),
+            Request::FullInit { rank: _, snapshot } => {
+                self.read_snapshots(index, *snapshot == Some(Snapshot::VERSION));
+                self.on_full_init(index, asked);
+            }
             Request::Finalize => {
                 self.clients[index].state = ClientState::Finalized;
+                self.read_snapshots(index, false);
                 accept(&mut self.replies, asked).end();
             }
             Request::Abort { code, message } => self.on_abort(index, *code, message),

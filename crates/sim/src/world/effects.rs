@@ -40,7 +40,9 @@ impl World<'_> {
             Effect::ReadTasks(on) => self.read_tasks(id, on),
             Effect::WriteTask { job: _, rank, data } => self.write_task(id, rank, &data),
             Effect::CloseTaskInput { job: _, rank } => self.close_task_input(id, rank),
-            Effect::PmiSend { job: _, rank, data } => self.pmi_send(id, rank, &data),
+            Effect::PmiSend { job: _, rank, data }
+            | Effect::PmiSendSnapshot { job: _, rank, data } => self.pmi_send(id, rank, &data),
+            Effect::KeepSnapshot { .. } => {} // scripted tasks ask for each value
             Effect::AnswerCaller { caller, data: _ } => self.on_greeted(id, caller),
             Effect::AdmitCaller { caller, job: _, rank } => self.admit(caller, rank),
             Effect::DropCaller(caller) => self.turn_away(caller),
