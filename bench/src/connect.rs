@@ -28,6 +28,9 @@ pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> 
     }
     get_all(tools, report, PmiDialect::Two, (16, 16), 0.35);
     get_all(tools, report, PmiDialect::One, (16, 64), 1.0);
+    for shape in report.settings().pick([(1, 1024), (16, 64)], [(1, 64), (4, 16)]) {
+        get_all_with_our_library(tools, report, shape);
+    }
     Ok(())
 }
 
@@ -101,4 +104,33 @@ fn get_all(
     let turns =
         Turns::take(report, rounds, &[Convoke, Hydra5, Floor], |who| pmi::once(tools, who, &job));
     pmi::add(report, &turns, &title, 1, Bar::RatioAtMost(bar));
+}
+
+/// The same where our clients use our library, which looks cards up in memory that the tasks of a node share. The floor's
+/// processes have nothing to put.
+fn get_all_with_our_library(tools: &Tools, report: &mut Report, (hosts, clients): (usize, usize)) {
+    let plain = pmi::job(tools, hosts, clients, "all", PmiDialect::One);
+    let title = format!("our client library, {} clients, every card", plain.shape());
+    if !report.settings().wants(&title) {
+        return;
+    }
+    let mut with_library = plain.clone();
+    with_library.program.push("--library".to_owned());
+    let rounds = report.settings().pick(7, 1);
+    let turns = Turns::take(report, rounds, &[Convoke, Hydra5, Floor], |who| match who {
+        Convoke => pmi::once(tools, who, &with_library),
+        Hydra4 | Hydra5 => pmi::once(tools, who, &plain),
+        Floor => {
+            let mut command = Command::new(tools.floor("map"));
+            command.args([hosts, clients].map(|count| count.to_string()));
+            pmi::timed(&mut command)
+        }
+    });
+    report.add(Row {
+        title: format!("{title}: put, barrier, all gets (slowest rank)"),
+        ours: turns.seconds(Convoke, 1),
+        other: Some((Hydra5.to_string(), turns.seconds(Hydra5, 1))),
+        floor: Some(("as many processes that map a file".to_owned(), turns.seconds(Floor, 1))),
+        bar: Bar::RatioAtMost(0.02),
+    });
 }

@@ -81,7 +81,12 @@ pub(crate) fn once(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Ve
             command
         }
     };
-    let captured = run::capture(&mut command, LIMIT)?;
+    timed(&mut command)
+}
+
+/// The same of a command that prints the slowest rank's time.
+pub(crate) fn timed(command: &mut Command) -> anyhow::Result<Vec<f64>> {
+    let captured = run::capture(command, LIMIT)?;
     let text = String::from_utf8_lossy(&captured.output);
     let steps = longest_total(&text).with_context(|| format!("rank 0 printed `{text}`"))?;
     Ok(vec![captured.elapsed.as_secs_f64(), steps])

@@ -90,7 +90,7 @@ impl Tools {
     }
 
     fn compile_floors(&self) -> anyhow::Result<()> {
-        for name in ["tree", "spawn", "pmi", "task"] {
+        for name in ["tree", "spawn", "pmi", "task", "map"] {
             let mut compile = Command::new("cc");
             compile.args(["-O2", "-Wall", "-static", "-o"]).arg(self.floor(name));
             compile.arg(sources().join(format!("{name}.c")));
