@@ -32,6 +32,20 @@ fn mpi_cards_and_fences_go_along_every_route() {
 }
 
 #[test]
+fn cards_that_are_not_pushed_are_fetched_along_every_route_and_counted() {
+    for route in ROUTES {
+        for dialect in ["--pmi1", "--pmi2"] {
+            let run = routed(route).words("--push-max 0").arg(fixture("pmi-client")).arg("all");
+            let ended = run.arg(dialect).run().with_status(0);
+            assert!(ended.text().starts_with("rank0 "), "{route}: {}", ended.text());
+            let reads =
+                ended.stderr.lines().find(|line| line.contains("reads of values on demand"));
+            assert!(reads.is_some_and(|line| line.ends_with(" 0 nowhere")), "{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
 fn standard_input_and_output_go_along_every_route_whole() {
     let lines: String = (0..50_000).map(|line| format!("{line}\n")).collect();
     for route in ROUTES {

@@ -1,7 +1,7 @@
 //! What the ways in which all tasks of a job tell each other a value take: a fence and as many gets, or an allgather.
 //!
-//! Each is run in a session of its own, less what the same session takes without any. Since gets never leave a node, the
-//! tasks of one node alone make them.
+//! Each is run in a session of its own, less what the same session takes without any. The tasks of one node alone get
+//! all values: these never leave it, but where the fence has left the values where they came by.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -28,8 +28,13 @@ pub(crate) fn compare(options: &Options) -> Result<ExitCode, String> {
         let met = || begin().then(Step::PutCard).then(Step::Fence);
         let fence = run(met())?;
         say(&told("fence", &without, &fence, ["Enter", "Release"]))?;
-        let got = with_gets(options, met())?;
+        let got = with_gets(options, met(), u64::MAX)?;
         say(&told("fence and gets", &without, &got, ["Enter", "Release"]))?;
+        let held = ran(&options.session_of(met().then(Step::PmiFinalize))?.push_max(0))?;
+        say(&told("held fence", &without, &held, ["Enter", "Held"]))?;
+        let fetched = with_gets(options, met(), 0)?;
+        let kinds = ["Enter", "Held", "Fetch", "Fetched"];
+        say(&told("held fence and gets", &without, &fetched, kinds))?;
         let allgather = Step::Allgather { least: VALUE_BYTES, most: VALUE_BYTES };
         let gathered = run(begin().then(allgather))?;
         let kinds = ["AllgatherEnter", "AllgatherRelease"];
@@ -41,10 +46,10 @@ pub(crate) fn compare(options: &Options) -> Result<ExitCode, String> {
 }
 
 /// A fence, after which each task of the first node gets the card of every task.
-fn with_gets(options: &Options, met: Script) -> Result<Report, String> {
+fn with_gets(options: &Options, met: Script, push_max: u64) -> Result<Report, String> {
     let (tasks, all) = (options.tasks(), options.agents() * options.tasks());
     let gets = (0..all).map(Step::CheckCard).fold(met.clone(), Script::then);
-    let session = options.session_of(met.then(Step::PmiFinalize))?;
+    let session = options.session_of(met.then(Step::PmiFinalize))?.push_max(push_max);
     let gets = gets.then(Step::PmiFinalize);
     let first = (0..tasks).map(Rank);
     ran(&first.fold(session, |session, rank| session.task(rank, gets.clone())))
@@ -54,7 +59,12 @@ fn ran(session: &Session) -> Result<Report, String> {
     caught(|| session.try_run()).map_err(|failure| failure.to_string())
 }
 
-fn told(name: &str, without: &Report, with: &Report, kinds: [&str; 2]) -> String {
+fn told<const KINDS: usize>(
+    name: &str,
+    without: &Report,
+    with: &Report,
+    kinds: [&str; KINDS],
+) -> String {
     let messages: u64 = kinds.iter().map(|kind| with.sent(kind)).sum();
     let bytes: u64 = kinds.iter().filter_map(|kind| with.bytes.get(kind)).sum();
     let ms = took(without, with).as_secs_f64() * 1e3;
