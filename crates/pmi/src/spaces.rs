@@ -95,11 +95,15 @@ impl Spaces {
         PairName { space: if is_own { Vec::new() } else { name.to_vec() }, key: key.to_vec() }
     }
 
-    /// The value of a pair, if it is here.
+    /// The value of a pair that was put or exchanged here. The job's own space may go without a name.
+    pub(crate) fn here(&self, name: &[u8], key: &[u8]) -> Option<&[u8]> {
+        let space = if name.is_empty() { Some(&self.own) } else { self.get(name) };
+        space.and_then(|space| space.get(key))
+    }
+
+    /// The value of a pair that is here or was fetched.
     pub(crate) fn find(&self, name: &PairName) -> Option<&[u8]> {
-        let is_own = name.space.is_empty();
-        let space = if is_own { Some(&self.own) } else { self.created.get(&name.space[..]) };
-        let here = space.and_then(|space| space.get(&name.key));
+        let here = self.here(&name.space, &name.key);
         here.or_else(|| self.fetched.as_ref()?.get(name))
     }
 

@@ -26,12 +26,13 @@ pub(super) struct Reads {
 impl Server {
     /// Answers a client that reads a pair, or has it fetched.
     pub(super) fn read(&mut self, index: usize, asker: Asker, space: &[u8], key: &[u8]) {
+        if !self.spaces.may_be_elsewhere(key) {
+            return answer(&mut self.replies, &asker, key, self.spaces.here(space, key));
+        }
         let name = self.spaces.name_of(space, key);
-        let value = self.spaces.find(&name);
-        let may_be_elsewhere = self.spaces.may_be_elsewhere(key);
-        if value.is_some() || !may_be_elsewhere {
-            self.reads.found_here += u64::from(may_be_elsewhere);
-            return answer(&mut self.replies, &asker, key, value);
+        if let Some(value) = self.spaces.find(&name) {
+            self.reads.found_here += 1;
+            return answer(&mut self.replies, &asker, key, Some(value));
         }
         let rank = self.clients[index].rank;
         self.flush_replies(rank);
