@@ -9,6 +9,7 @@ mod calibration_error;
 mod checker;
 mod distribution;
 mod fault;
+mod gatherings;
 mod holders;
 mod launch;
 mod link;
@@ -35,6 +36,7 @@ mod sets;
 mod shell;
 mod sshd;
 mod task;
+mod task_id;
 mod world;
 
 pub use calibration::{Accept, Calibration, Cpu, HostCosts, LinkCosts, SlowHosts};

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use engine::{Engine, LinkId, StartId};
-use model::{AgentId, Rank, Time};
+use model::{AgentId, Time};
 
 use crate::shell::ShellId;
 use crate::task::Task;
+use crate::task_id::TaskId;
 
 /// A process's index in the world. An agent that is started twice is two processes.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -44,7 +45,7 @@ pub(crate) struct Process {
     /// Open links.
     pub(crate) links: BTreeSet<LinkId>,
     pub(crate) shells: BTreeMap<StartId, ShellId>,
-    pub(crate) tasks: BTreeMap<Rank, Box<Task>>,
+    pub(crate) tasks: BTreeMap<TaskId, Box<Task>>,
     /// The driver was told to leave in the kernel what the tasks write.
     pub(crate) ignores_tasks: bool,
     /// When its host can start the next helper.

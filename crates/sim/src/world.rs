@@ -31,7 +31,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Engine, Input, LinkId};
-use model::{AgentId, IdSet, Rank, TaskMap, Time};
+use model::{AgentId, IdSet, JobId, TaskMap, Time};
 use proto::Event;
 use wire::{Message, Stream};
 
@@ -50,6 +50,7 @@ use crate::session::Session;
 use crate::sets::Sets;
 use crate::shell::{Shell, ShellId};
 use crate::sshd::Logins;
+use crate::task_id::TaskId;
 
 /// How long a driver takes for something on its own host.
 const LOCAL_TIME: Duration = Duration::from_micros(50);
@@ -139,15 +140,15 @@ enum Happening {
     /// The two have proved themselves to each other.
     RouteConnected(ProcessId, ProcessId),
     /// A task does its next step.
-    TaskStep(ProcessId, Rank),
+    TaskStep(ProcessId, TaskId),
     /// A driver reads a task's output.
-    ReadTask(ProcessId, Rank, Stream),
+    ReadTask(ProcessId, TaskId, Stream),
     /// The keeper of a dead process kills all that was below.
     Reap(ProcessId),
     /// The keeper looks whether its agent has outlived its shell.
     Outlived(ProcessId),
     /// A task that was stopped goes on.
-    ContinueTask(ProcessId, Rank),
+    ContinueTask(ProcessId, TaskId),
     /// A link that was cut is whole again.
     HealLink(LinkId),
     /// The two ends of a shell that was cut hear of each other again.
@@ -288,11 +289,11 @@ impl World<'_> {
             Happening::Connected(process) => self.connected(process),
             Happening::RouteCall(from, to) => self.route_call(from, to),
             Happening::RouteConnected(from, to) => self.route_connected(from, to),
-            Happening::TaskStep(process, rank) => self.task_step(process, rank),
-            Happening::ReadTask(process, rank, stream) => self.read_task(process, rank, stream),
+            Happening::TaskStep(process, task) => self.task_step(process, task),
+            Happening::ReadTask(process, task, stream) => self.read_task(process, task, stream),
             Happening::Reap(process) => self.reap(process),
             Happening::Outlived(process) => self.outlived(process),
-            Happening::ContinueTask(process, rank) => self.continue_task(process, rank),
+            Happening::ContinueTask(process, task) => self.continue_task(process, task),
             Happening::HealLink(link) => self.heal_link(link),
             Happening::HealShell(shell) => self.heal_shell(shell),
             Happening::MustBeGone(process) => self.must_be_gone(process),
@@ -393,7 +394,7 @@ impl World<'_> {
         let outcome = self.processes[ProcessId::HEAD.0].engine.outcome();
         if let (Event::AllJoined(_), Some(map)) = (event, &outcome.map) {
             self.map.clone_from(map);
-            self.checker.set_tasks(map.len());
+            self.checker.set_tasks(JobId::FIRST, map.len());
         }
     }
 

@@ -1,7 +1,7 @@
 //! Performing what engines want.
 
 use engine::{Effect, Input, Spawn};
-use model::{AgentId, ExitStatus, JobId, NodeId, Rank, Signal};
+use model::{AgentId, ExitStatus, JobId, NodeId, Signal};
 use wire::{JobFault, Stream};
 
 use super::{Happening, World};
@@ -13,6 +13,7 @@ use crate::pattern;
 use crate::process::{End, ProcessId};
 use crate::script::Script;
 use crate::task::{Task, Wait};
+use crate::task_id::TaskId;
 
 /// The most that a driver reads at once.
 const READ_BYTES_MAX: u64 = 65_536;
@@ -35,21 +36,26 @@ impl World<'_> {
             Effect::Listen => self.listen(id),
             Effect::Connect { peer, contact } => self.seek(id, peer, contact),
             Effect::Spawn(spawn) => self.spawn(id, &spawn),
-            Effect::SignalTasks { job: _, signal } => self.signal_tasks(id, signal),
+            Effect::SignalTasks { job, signal } => self.signal_tasks(id, job, signal),
             Effect::Sweep(job) => self.sweep(id, job),
             Effect::ReadTasks(on) => self.read_tasks(id, on),
-            Effect::WriteTask { job: _, rank, data } => self.write_task(id, rank, &data),
-            Effect::CloseTaskInput { job: _, rank } => self.close_task_input(id, rank),
-            Effect::PmiSend { job: _, rank, data }
-            | Effect::PmiSendSnapshot { job: _, rank, data } => self.pmi_send(id, rank, &data),
+            Effect::WriteTask { job, rank, data } => {
+                self.write_task(id, TaskId { job, rank }, &data)
+            }
+            Effect::CloseTaskInput { job, rank } => self.close_task_input(id, TaskId { job, rank }),
+            Effect::PmiSend { job, rank, data } | Effect::PmiSendSnapshot { job, rank, data } => {
+                self.pmi_send(id, TaskId { job, rank }, &data)
+            }
             Effect::KeepSnapshot { .. } => {} // scripted tasks ask for each value
             Effect::AnswerCaller { caller, data: _ } => self.on_greeted(id, caller),
-            Effect::AdmitCaller { caller, job: _, rank } => self.admit(caller, rank),
+            Effect::AdmitCaller { caller, job, rank } => self.admit(caller, TaskId { job, rank }),
             Effect::DropCaller(caller) => self.turn_away(caller),
-            Effect::WriteOutput { job: _, rank, stream, data } => {
-                self.write_output(rank, stream, &data)
+            Effect::WriteOutput { job, rank, stream, data } => {
+                self.write_output(TaskId { job, rank }, stream, &data)
             }
-            Effect::WriteFile { rank, stream, data } => self.write_file(id, rank, stream, &data),
+            Effect::WriteFile { rank, stream, data } => {
+                self.write_file(id, TaskId::first(rank), stream, &data)
+            }
             Effect::ReadInput(bytes) => self.want_input(bytes),
             Effect::StopInput => self.input_wanted = 0,
             Effect::SuspendSelf => self.suspend(id),
@@ -91,9 +97,10 @@ impl World<'_> {
         if spawn.job.io.output.merged {
             task.merge_outputs();
         }
-        self.processes[id.0].tasks.insert(rank, Box::new(task));
+        let of = TaskId { job, rank };
+        self.processes[id.0].tasks.insert(of, Box::new(task));
         let agent = self.processes[id.0].agent;
-        self.checker.refer(|reference| reference.launch(agent, rank));
+        self.checker.refer(|reference| reference.launch(agent, of));
         if self.map.node_of(rank).map(NodeId::agent) != Some(agent) {
             self.checker.violate(format!("rank {rank} was launched by agent {agent}"));
         }
@@ -102,74 +109,74 @@ impl World<'_> {
         let runs = self.machines.work(self.processes[id.0].agent, spawned, exec_us);
         let spawned_input = Input::Spawned { job, rank, result: Ok(1000 + rank.0) };
         self.queue.push(spawned + super::LOCAL_TIME, Happening::Input(id, spawned_input));
-        self.queue.push(runs + 2 * super::LOCAL_TIME, Happening::TaskStep(id, rank));
+        self.queue.push(runs + 2 * super::LOCAL_TIME, Happening::TaskStep(id, of));
     }
 
-    fn signal_tasks(&mut self, id: ProcessId, signal: Signal) {
+    fn signal_tasks(&mut self, id: ProcessId, job: JobId, signal: Signal) {
         let status = ExitStatus::Signaled { signal, core: false };
         let now = self.now;
         let tasks = self.processes[id.0].tasks.iter_mut();
-        let dying: Vec<Rank> = tasks
-            .filter(|(_, task)| task.is_running() && task.dies_of(signal))
-            .filter_map(|(&rank, task)| {
+        let dying: Vec<TaskId> = tasks
+            .filter(|(of, task)| of.job == job && task.is_running() && task.dies_of(signal))
+            .filter_map(|(&of, task)| {
                 let is_held = task.stopped_until > now && signal != Signal::KILL;
                 task.pending = task.pending.or(is_held.then_some(signal));
-                (!is_held).then_some(rank)
+                (!is_held).then_some(of)
             })
             .collect();
-        for rank in dying {
-            self.end_task(id, rank, status);
+        for of in dying {
+            self.end_task(id, of, status);
         }
     }
 
     fn sweep(&mut self, id: ProcessId, job: JobId) {
-        self.kill_all_tasks(id);
+        self.kill_all_tasks(id, Some(job));
         self.tell_soon(id, Input::Swept(job));
     }
 
     fn read_tasks(&mut self, id: ProcessId, on: bool) {
         let process = &mut self.processes[id.0];
         process.ignores_tasks = !on;
-        for rank in process.tasks.keys().copied().collect::<Vec<_>>() {
+        for of in process.tasks.keys().copied().collect::<Vec<_>>() {
             for stream in [Stream::Stdout, Stream::Stderr] {
-                self.read_task_soon(id, rank, stream);
+                self.read_task_soon(id, of, stream);
             }
         }
     }
 
-    fn write_task(&mut self, id: ProcessId, rank: Rank, data: &bytes::Bytes) {
-        let Some(task) = self.processes[id.0].tasks.get_mut(&rank) else {
+    fn write_task(&mut self, id: ProcessId, of: TaskId, data: &bytes::Bytes) {
+        let Some(task) = self.processes[id.0].tasks.get_mut(&of) else {
             // That it could not be created may be on its way.
-            if !self.session.failing_spawns.contains_key(&rank) {
-                let words = format!("WriteTask of rank {rank}, which is not there");
+            if !self.session.failing_spawns.contains_key(&of.rank) {
+                let words = format!("WriteTask of rank {of}, which is not there");
                 self.checker.violate(words);
             }
             return;
         };
         self.checker.on_task_input(task.input.given, data);
         task.input.given += data.len() as u64;
-        self.fill_input(id, rank);
+        self.fill_input(id, of);
     }
 
-    fn close_task_input(&mut self, id: ProcessId, rank: Rank) {
-        if let Some(task) = self.processes[id.0].tasks.get_mut(&rank) {
+    fn close_task_input(&mut self, id: ProcessId, of: TaskId) {
+        if let Some(task) = self.processes[id.0].tasks.get_mut(&of) {
             task.input.ends = true;
-            self.go_on_if(id, rank, Wait::Input);
-        } else if !self.session.failing_spawns.contains_key(&rank) {
-            let words = format!("CloseTaskInput of rank {rank}, which is not there");
+            self.go_on_if(id, of, Wait::Input);
+        } else if !self.session.failing_spawns.contains_key(&of.rank) {
+            let words = format!("CloseTaskInput of rank {of}, which is not there");
             self.checker.violate(words);
         }
     }
 
-    fn pmi_send(&mut self, id: ProcessId, rank: Rank, data: &bytes::Bytes) {
-        if let Some(task) = self.processes[id.0].tasks.get_mut(&rank) {
+    fn pmi_send(&mut self, id: ProcessId, of: TaskId, data: &bytes::Bytes) {
+        if let Some(task) = self.processes[id.0].tasks.get_mut(&of) {
             task.receive(data);
-            self.go_on_if(id, rank, Wait::Pmi);
+            self.go_on_if(id, of, Wait::Pmi);
         }
     }
 
-    fn write_output(&mut self, rank: Rank, stream: Stream, data: &bytes::Bytes) {
-        self.checker.on_output(rank, stream, data);
+    fn write_output(&mut self, of: TaskId, stream: Stream, data: &bytes::Bytes) {
+        self.checker.on_output(of, stream, data);
         let len = data.len() as u64;
         self.unwritten += len;
         let report = &mut self.checker.report;
@@ -181,12 +188,12 @@ impl World<'_> {
     }
 
     /// Writes at once, as far as there is room on the disk.
-    fn write_file(&mut self, id: ProcessId, rank: Rank, stream: Stream, data: &bytes::Bytes) {
+    fn write_file(&mut self, id: ProcessId, of: TaskId, stream: Stream, data: &bytes::Bytes) {
         let agent = self.processes[id.0].agent;
         let may =
             if self.session.output.local { agent != AgentId::HEAD } else { agent == AgentId::HEAD };
         if !may {
-            self.checker.violate(format!("agent {agent} writes a file of rank {rank}"));
+            self.checker.violate(format!("agent {agent} writes a file of rank {of}"));
         }
         let filed = self.filed.entry(agent).or_default();
         *filed += data.len() as u64;
@@ -195,7 +202,7 @@ impl World<'_> {
             let words = "`/out`".into();
             return self.tell_soon(id, Input::NotWritten { errno: ENOSPC, words });
         }
-        self.checker.on_file(rank, stream, data);
+        self.checker.on_file(of, stream, data);
     }
 
     pub(super) fn output_read(&mut self, bytes: u32) {

@@ -12,6 +12,7 @@ use crate::link::Link;
 use crate::process::{End, Process, ProcessId};
 use crate::shell::{Shell, ShellId, ShellProgram};
 use crate::task::stream_index;
+use crate::task_id::TaskId;
 
 /// Neither end of a link hears anything.
 const BOTH: [bool; 2] = [true; 2];
@@ -131,7 +132,7 @@ impl World<'_> {
 
     fn runner_of(&self, rank: Rank) -> Option<ProcessId> {
         let has_it = |index: &usize| {
-            let task = self.processes[*index].tasks.get(&rank);
+            let task = self.processes[*index].tasks.get(&TaskId::first(rank));
             task.is_some_and(|task| task.is_running())
         };
         (0..self.processes.len()).find(has_it).map(ProcessId)
@@ -140,15 +141,21 @@ impl World<'_> {
     fn hang_task(&mut self, rank: Rank, time: Duration) -> bool {
         let Some(id) = self.runner_of(rank) else { return false };
         let until = self.now + time;
-        let Some(task) = self.processes[id.0].tasks.get_mut(&rank) else { return false };
+        let Some(task) = self.processes[id.0].tasks.get_mut(&TaskId::first(rank)) else {
+            return false;
+        };
         task.stopped_until = until;
-        self.queue.push(until, Happening::ContinueTask(id, rank));
+        self.queue.push(until, Happening::ContinueTask(id, TaskId::first(rank)));
         true
     }
 
     fn kill_task(&mut self, rank: Rank) -> bool {
         let Some(id) = self.runner_of(rank) else { return false };
-        self.end_task(id, rank, ExitStatus::Signaled { signal: Signal::KILL, core: false });
+        self.end_task(
+            id,
+            TaskId::first(rank),
+            ExitStatus::Signaled { signal: Signal::KILL, core: false },
+        );
         true
     }
 

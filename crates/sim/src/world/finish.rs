@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use engine::{Outcome, exit_code};
-use model::{ExitStatus, IdSet, Rank};
+use model::{ExitStatus, IdSet, JobId};
 use wire::{JobFault, StartCause, StartFailure, Stream};
 
 use super::World;
 use crate::process::{End, Process, ProcessId};
 use crate::report::{Failure, Report};
 use crate::session::Session;
+use crate::task_id::TaskId;
 
 impl World<'_> {
     /// A process that has nobody above it must have ended.
@@ -92,14 +93,14 @@ impl World<'_> {
         let incomplete = &self.processes[0].engine.outcome().incomplete;
         let is_whole = |process: &&Process| !incomplete.contains(process.agent.0);
         let whole = self.processes.iter().filter(is_whole);
-        for (&rank, task) in whole.flat_map(|process| &process.tasks) {
+        for (&of, task) in whole.flat_map(|process| &process.tasks) {
             for stream in [Stream::Stdout, Stream::Stderr] {
                 let output = &self.session.output;
                 if output.goes_to_user(stream) {
-                    self.checker.on_stream_total(rank, stream, task.written(stream));
+                    self.checker.on_stream_total(of, stream, task.written(stream));
                 }
                 if output.file(stream).is_some() {
-                    self.checker.on_file_total(rank, stream, task.written(stream));
+                    self.checker.on_file_total(of, stream, task.written(stream));
                 }
             }
             self.checker.report.input_bytes += task.input.read;
@@ -154,16 +155,16 @@ impl World<'_> {
     /// No task has an end that it did not come to, nor runs a second time.
     fn check_statuses(&mut self) {
         let outcome = self.processes[0].engine.outcome();
-        let mut ended: BTreeMap<Rank, ExitStatus> = BTreeMap::new();
-        for (&rank, task) in self.processes.iter().flat_map(|process| &process.tasks) {
-            let before = task.ended.and_then(|status| ended.insert(rank, status));
+        let mut ended: BTreeMap<TaskId, ExitStatus> = BTreeMap::new();
+        for (&of, task) in self.processes.iter().flat_map(|process| &process.tasks) {
+            let before = task.ended.and_then(|status| ended.insert(of, status));
             if before.is_some() {
-                self.checker.violations.push(format!("rank {rank} ran twice"));
+                self.checker.violations.push(format!("rank {of} ran twice"));
             }
         }
         let is_lost = !outcome.losses.is_empty();
         for (rank, status) in outcome.statuses.iter() {
-            let really = ended.get(&rank);
+            let really = ended.get(&TaskId::first(rank));
             let never_ran = self.session.failing_spawns.contains_key(&rank) || really.is_none();
             if really != Some(&status) && !never_ran && !is_lost {
                 let words = format!("rank {rank}: {status:?} was told, {really:?} is true");
@@ -181,12 +182,12 @@ impl World<'_> {
 
     fn check_success(&mut self) {
         let tasks = self.processes.iter().flat_map(|process| &process.tasks);
-        let failed: Vec<Rank> = tasks
+        let failed: Vec<TaskId> = tasks
             .clone()
             .filter(|(_, task)| task.ended != Some(ExitStatus::Exited(0)))
-            .map(|(&rank, _)| rank)
+            .map(|(&of, _)| of)
             .collect();
-        let launched = tasks.count();
+        let launched = tasks.filter(|(of, _)| of.job == JobId::FIRST).count();
         let n_tasks = self.map.len() as usize;
         if launched != n_tasks || !failed.is_empty() {
             let words =

@@ -335,7 +335,7 @@ impl World<'_> {
         }
         match end {
             End::Exit(_) | End::Abandon(_) => {
-                self.kill_all_tasks(id);
+                self.kill_all_tasks(id, None);
                 self.end_own_shell(id, end);
             }
             End::Crash => self.leave_to_keeper(id),
@@ -369,7 +369,7 @@ impl World<'_> {
         self.unreaped -= 1;
         if !process.has_lost_keeper && process.has_orphans() {
             self.checker.report.empty_at = self.now;
-            self.kill_all_tasks(id);
+            self.kill_all_tasks(id, None);
         }
         self.end_own_shell(id, End::Crash);
     }
