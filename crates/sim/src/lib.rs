@@ -48,6 +48,6 @@ pub use log_file::{LogError, LogFile, LogHeader, LogWriter};
 pub use memory::{BYTES_PER_AGENT, BYTES_PER_TASK, bytes_needed};
 pub use random::Random;
 pub use report::{Failure, Report};
-pub use script::{Grouping, Script, Step};
+pub use script::{Grouping, Script, Spawned, Step};
 pub use session::{Costs, Session};
 pub use sshd::Sshd;

@@ -2,6 +2,13 @@
 
 use model::{PmiDialect, Rank};
 
+use crate::script::Spawned;
+
+/// Programs of spawned jobs: one that goes through a script, and two that do not run.
+pub(crate) const SCRIPTED: &str = "/bin/spawned";
+pub(crate) const MISSING: &str = "/bin/missing";
+pub(crate) const UNCREATABLE: &str = "/bin/uncreatable";
+
 /// A request with its end, and the beginning of the answer that it is to get.
 pub(crate) struct Words {
     pub(crate) request: String,
@@ -95,6 +102,40 @@ pub(crate) fn fence(dialect: PmiDialect) -> Words {
     match dialect {
         PmiDialect::One => line("cmd=barrier_in", "cmd=barrier_out"),
         PmiDialect::Two => frame("cmd=kvs-fence;", "cmd=kvs-fence-response;rc=0;"),
+    }
+}
+
+/// Two programs, where there is a task for each. The last is `program`, and those before it go through the first script.
+pub(crate) fn spawn(dialect: PmiDialect, program: Spawned, tasks: u32) -> Words {
+    let (path, number) = match program {
+        Spawned::Script(number) => (SCRIPTED, number),
+        Spawned::Missing => (MISSING, 0),
+        Spawned::Uncreatable => (UNCREATABLE, 0),
+    };
+    let first = (SCRIPTED, if path == SCRIPTED { number } else { 0 }, tasks - 1);
+    let programs: Vec<_> =
+        [first, (path, number, 1)].into_iter().filter(|&(_, _, tasks)| tasks > 0).collect();
+    let total = programs.len();
+    let numbered = (1..).zip(programs);
+    match dialect {
+        PmiDialect::One => {
+            let block = |(index, (path, number, tasks)): (usize, (&str, usize, u32))| {
+                format!(
+                    "mcmd=spawn\nnprocs={tasks}\nexecname={path}\ntotspawns={total}\n\
+                     spawnssofar={index}\nargcnt=1\narg1={number}\nendcmd\n"
+                )
+            };
+            let request = numbered.map(block).collect();
+            Words { request, answer: "cmd=spawn_result rc=0".into() }
+        }
+        PmiDialect::Two => {
+            let part = |(_, (path, number, tasks)): (usize, (&str, usize, u32))| {
+                format!("subcmd={path};maxprocs={tasks};argc=1;argv0={number};")
+            };
+            let parts: String = numbered.map(part).collect();
+            let body = format!("cmd=spawn;ncmds={total};preputcount=0;{parts}");
+            frame(&body, "cmd=spawn-response;rc=0;")
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Sessions of random shape and with random faults, for seeds by the hundred.
 //!
 //! Whatever a session can be given is drawn here, each part from a stream of its own, and faults in
-//! `random_faults.rs`. What is never drawn: two jobs, since a session has one; many more agents,
-//! since periods of heartbeats grow with children and a session shall be over soon (`tests/scale.rs`
-//! and `tests/job.rs` have thousands); and tasks that hang where nothing is to end them.
+//! `random_faults.rs`. What is never drawn: many more agents, since periods of heartbeats grow with
+//! children and a session shall be over soon (`tests/scale.rs` and `tests/job.rs` have thousands); and tasks that hang
+//! where nothing is to end them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::fault::ShellPlan;
 use crate::launch::Launch;
 use crate::random::Random;
 use crate::random_faults::with_faults;
-use crate::script::{Grouping, Script, Step};
+use crate::script::{Grouping, Script, Spawned, Step};
 use crate::session::Session;
 
 const TREES: [&str; 10] = [
@@ -45,6 +45,7 @@ impl Session {
         let session = Session::of(n).seed(seed).tree(shape.pick::<&str>(&TREES));
         let session = with_missing(session, &mut stream(11), n);
         let session = with_tasks(session, &mut stream(2), n);
+        let session = with_spawns(session, &mut stream(16));
         let session = with_programs(session, &mut stream(12));
         let session = with_dialects(session, &mut stream(14));
         let session = with_parameters(session, &mut stream(9));
@@ -95,6 +96,34 @@ fn with_tasks(session: Session, random: &mut Random, n: u32) -> Session {
     let session = session.script(script);
     let reader = random_rank(random, session.n_tasks());
     session.reader(reader).input(if has_input { random.below(input_bytes) } else { 0 })
+}
+
+/// In one of two sessions whose first job stays where it was planned, jobs that tasks spawn. Each node has room for as
+/// many tasks as there may be at once.
+fn with_spawns(session: Session, random: &mut Random) -> Session {
+    if session.is_movable() || !random.once_in(2) {
+        return session;
+    }
+    let begin = || Script::new().then(Step::PmiInit).then(Step::PutCard).then(Step::Fence);
+    let pause = |random: &mut Random| Duration::from_millis(random.below(2_000));
+    let end = |script: Script| script.then(Step::Fence).then(Step::PmiFinalize);
+    let scripts = [
+        end(begin().then(Step::CheckCard(1)).then(Step::CheckParentCard)).output(100),
+        Script::new().wait(pause(random)).output(random.below(100_000)),
+        end(begin().then(Step::Spawn(Spawned::Script(1), 1)).wait(pause(random))),
+    ];
+    let times = random.between(1, 4);
+    let script = (0..times).fold(met(Script::new()), |script, _| {
+        let tasks = random_number(random, 1, 3);
+        let program = match random.below(8) {
+            0 => Spawned::Missing,
+            1 => Spawned::Uncreatable,
+            _ => Spawned::Script(random.between(0, 2) as usize),
+        };
+        let pause = if random.once_in(2) { pause(random) } else { Duration::ZERO };
+        script.then(Step::Spawn(program, tasks)).wait(pause)
+    });
+    session.script(end(script)).spawned(&scripts, 16)
 }
 
 /// In one session of four, up to three more programs, some with a single task.

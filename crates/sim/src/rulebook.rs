@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use model::{AgentId, ExitStatus, IdSet, Muster, Signal, Time};
+use model::{AgentId, ExitStatus, IdSet, JobId, Muster, Signal, Time};
 use proto::Event;
 use wire::JobFault;
 
@@ -114,7 +114,7 @@ impl Rulebook {
                 self.must_be_agents(&loss.agents.union(&loss.again))
             }
             Event::AllJoined(members) => self.on_members(members),
-            Event::Launched(_) => self.enter(Phase::Settled, Phase::Running),
+            Event::Launched(JobId::FIRST) => self.enter(Phase::Settled, Phase::Running),
             Event::Stopping(_) => {
                 // A second signal, or the end of the grace time, stops for good.
                 if self.phase != Phase::Stopping {
@@ -126,11 +126,13 @@ impl Rulebook {
                 self.on_fault(fault);
                 None
             }
-            Event::JobDone(_) | Event::Over => {
+            Event::JobDone(JobId::FIRST) | Event::Over => {
                 self.phase = Phase::Leaving;
                 None
             }
-            Event::AgentStarted { .. }
+            Event::Launched(_)
+            | Event::JobDone(_)
+            | Event::AgentStarted { .. }
             | Event::StartRetried { .. }
             | Event::LinkOverShell(_)
             | Event::Marked(_)
@@ -140,6 +142,11 @@ impl Rulebook {
             | Event::JobWarning(..)
             | Event::PeerMisbehaved { .. } => None,
         }
+    }
+
+    /// Whether nothing ends the tasks that run.
+    pub(crate) fn is_running(&self) -> bool {
+        self.phase == Phase::Running
     }
 
     /// A task is created.
@@ -358,7 +365,7 @@ fn status_of(status: ExitStatus) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use model::{JobId, Rank};
+    use model::Rank;
 
     use super::*;
 

@@ -53,6 +53,11 @@ pub enum Step {
     Meet(Vec<(Grouping, i32)>),
     /// Get the card of the next in one's group and check it.
     CheckMember(Grouping),
+    /// Have so many tasks started as a job of their own, if one's rank is 0, and wait until they were created. A program
+    /// that cannot run is that of the last of them, and the answer must be so.
+    Spawn(Spawned, u32),
+    /// Get the card that task 0 of the job has put that has spawned one's own, and check it.
+    CheckParentCard,
     /// Say `finalize` over PMI.
     PmiFinalize,
     /// Call PMI's abort with this code, then wait for the end.
@@ -67,6 +72,17 @@ pub enum Step {
     Die(Signal),
     /// Do nothing until somebody ends it.
     Hang,
+}
+
+/// What the tasks of a spawned job do.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Spawned {
+    /// What the script of this number says, of [`Session::spawned`](crate::Session::spawned).
+    Script(usize),
+    /// Nothing, since the program of the last is not there.
+    Missing,
+    /// Nothing, since the last of them cannot be created.
+    Uncreatable,
 }
 
 /// How ranks are put into groups.

@@ -72,6 +72,10 @@ pub struct Session {
     pub(crate) is_fixed: bool,
     script: Script,
     scripts: BTreeMap<Rank, Script>,
+    /// What tasks of spawned jobs do, by number.
+    spawned: Vec<Script>,
+    /// Slots on each node that the first job leaves free.
+    room: u32,
     pub(crate) shells: BTreeMap<AgentId, Vec<ShellPlan>>,
     /// What all names are of, if they are of one.
     pub(crate) sshd: Option<Sshd>,
@@ -137,6 +141,8 @@ impl Session {
             is_fixed: false,
             script: Script::new(),
             scripts: BTreeMap::new(),
+            spawned: Vec::new(),
+            room: 0,
             shells: BTreeMap::new(),
             sshd: None,
             barriers: Vec::new(),
@@ -234,6 +240,12 @@ impl Session {
     pub fn task(mut self, rank: Rank, script: Script) -> Session {
         self.scripts.insert(rank, script);
         self
+    }
+
+    /// What tasks of spawned jobs do, by number, and how many of them each node has room for.
+    #[must_use]
+    pub fn spawned(self, scripts: &[Script], room: u32) -> Session {
+        Session { spawned: scripts.to_vec(), room, ..self }
     }
 
     /// What things take on the machines, as measured.
@@ -502,6 +514,15 @@ impl Session {
         &self.script
     }
 
+    pub(crate) fn spawned_script(&self, number: usize) -> &Script {
+        &self.spawned[number]
+    }
+
+    /// Whether the job may come to run elsewhere than was planned.
+    pub(crate) fn is_movable(&self) -> bool {
+        self.muster().is_movable()
+    }
+
     pub(crate) fn own_script(&self, rank: Rank) -> Option<&Script> {
         self.scripts.get(&rank)
     }
@@ -547,10 +568,10 @@ impl Session {
         IoSpec { stdin, output: self.output.clone(), records: self.records }
     }
 
-    /// A node has as many slots as it is to have tasks, one at least.
+    /// A node has as many slots as it is to have tasks, one at least, and room for others.
     fn muster(&self) -> Muster {
         Muster {
-            slots: self.tasks.iter().map(|&tasks| Slots::of(tasks.max(1))).collect(),
+            slots: self.tasks.iter().map(|&tasks| Slots::of(tasks.max(1) + self.room)).collect(),
             spares: self.spares,
             nodes_min: self.nodes_min,
             request: Request {

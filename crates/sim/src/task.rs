@@ -15,7 +15,7 @@ use pmi::AllgatherPiece;
 use wire::Stream;
 
 use crate::pmi_words::{self, Words};
-use crate::script::{Grouping, Step};
+use crate::script::{Grouping, Spawned, Step};
 
 /// What a pipe holds before its writer has to wait.
 pub(crate) const PIPE_BYTES: u64 = 65_536;
@@ -46,6 +46,8 @@ pub(crate) enum Act {
     EnteredMeeting(Meeting),
     /// It has left it, of which these are the members.
     LeftMeeting(Meeting, Vec<u32>),
+    /// It has been refused a job.
+    Refused(String),
     /// It has taken what was in its standard input.
     TookInput,
     /// It has ended.
@@ -83,6 +85,8 @@ pub(crate) struct Task {
     program: u32,
     dialect: PmiDialect,
     kvsname: Rc<str>,
+    /// The space of the job that has spawned its own.
+    parent: Option<Rc<str>>,
     script: Rc<[Step]>,
     /// The next step.
     at: usize,
@@ -165,6 +169,7 @@ impl Task {
             program,
             dialect,
             kvsname,
+            parent: None,
             script,
             at: 0,
             done: 0,
@@ -181,6 +186,11 @@ impl Task {
             input: InputPipe { exists: has_input, ..InputPipe::default() },
             pmi: PmiConnection::default(),
         }
+    }
+
+    /// It belongs to a job that a task of the job with this key-value space has spawned.
+    pub(crate) fn spawned_by(self, kvsname: &str) -> Task {
+        Task { parent: Some(kvsname.into()), ..self }
     }
 
     /// Its standard error is its standard output.
@@ -269,6 +279,12 @@ impl Task {
             Step::Ring => self.ring(),
             Step::Allgather { least, most } => self.allgather(least..=most),
             Step::Fence => self.fence(),
+            Step::Spawn(program, tasks) => self.spawn(program, tasks),
+            Step::CheckParentCard => {
+                let parent = self.parent.clone().unwrap_or_else(|| self.kvsname.clone());
+                let words = pmi_words::get(self.dialect, &parent, &card_key(Rank(0)));
+                self.check(Rank(0), words, "value")
+            }
             Step::PmiFinalize => self.ask(pmi_words::finalize(self.dialect)),
             Step::Abort(code) => {
                 self.waits_for = Wait::End;
@@ -341,6 +357,23 @@ impl Task {
                 vec![Act::Wrong(words)]
             }
             None => self.wait_for(Wait::Pmi),
+        }
+    }
+
+    fn spawn(&mut self, program: Spawned, tasks: u32) -> Vec<Act> {
+        let words = pmi_words::spawn(self.dialect, program, tasks);
+        if self.rank.0 > 0 {
+            return self.next_after(STEP_TIME, vec![]);
+        }
+        if self.done == 0 {
+            return self.ask(words);
+        }
+        let Some(reply) = self.pmi.message() else { return self.wait_for(Wait::Pmi) };
+        let runs = matches!(program, Spawned::Script(_));
+        match (reply.starts_with(&words.answer), runs) {
+            (true, false) => vec![Act::Wrong(format!("{program:?} was started: {reply:?}"))],
+            (false, true) => self.next_with(Act::Refused(reply)),
+            (true, true) | (false, false) => self.next_after(STEP_TIME, vec![]),
         }
     }
 

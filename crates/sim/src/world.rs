@@ -23,10 +23,11 @@ mod finish;
 mod links;
 mod routes;
 mod shells;
+mod spawned;
 mod state;
 mod tasks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -89,7 +90,9 @@ pub(crate) struct World<'a> {
     partitions: Vec<(IdSet, Time)>,
     log: Log<'a>,
     kvsname: Rc<str>,
-    /// Where the tasks run, as far as is known who is there.
+    /// Spawned jobs that cannot run.
+    failing_jobs: BTreeSet<JobId>,
+    /// Where the tasks of the first job run, as far as is known who is there.
     map: TaskMap,
     /// What tasks do that have no script of their own.
     script: Rc<[Step]>,
@@ -232,6 +235,7 @@ impl World<'_> {
             partitions: Vec::new(),
             log,
             kvsname,
+            failing_jobs: BTreeSet::new(),
             map: session.task_map(),
             script: session.script_of_all().steps(),
             reader_free_at: Time::ZERO,

@@ -25,6 +25,12 @@ impl World<'_> {
 
     /// Compares what the head tells.
     pub(super) fn compare(&mut self, event: &Event) {
+        // The end of a job that cannot run is nobody else's.
+        if let Event::Stopping(job) = event
+            && self.failing_jobs.contains(job)
+        {
+            return;
+        }
         let World { shells, processes, links, hurt, session, checker, rulebook, now, .. } = self;
         let seen = Seen { shells, processes, links, hurt, session, report: &checker.report };
         let wrong = rulebook.on_event(*now, event, &seen);

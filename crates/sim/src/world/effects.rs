@@ -32,7 +32,10 @@ impl World<'_> {
             Effect::Send { links, message } => self.send(id, &links, &message),
             Effect::SetLinkTimeout(link, ms) => self.set_link_timeout(id, link, ms),
             Effect::Close(link) => self.close_link(id, link),
-            Effect::Prepare { job, host: _, apps } => self.prepare(id, job.job, &apps),
+            Effect::Prepare { job, host: _, apps } if job.job == JobId::FIRST => {
+                self.prepare(id, job.job, &apps)
+            }
+            Effect::Prepare { job, host: _, apps } => self.prepare_spawned(id, &job, &apps),
             Effect::Listen => self.listen(id),
             Effect::Connect { peer, contact } => self.seek(id, peer, contact),
             Effect::Spawn(spawn) => self.spawn(id, &spawn),
@@ -80,36 +83,44 @@ impl World<'_> {
 
     fn spawn(&mut self, id: ProcessId, spawn: &Spawn) {
         let (rank, job) = (spawn.rank, spawn.job.job);
-        if let Some(&errno) = self.session.failing_spawns.get(&rank) {
+        if let Some(errno) = self.failing_spawn(spawn) {
             let result = Err((errno, "execve".into()));
             return self.tell_soon(id, Input::Spawned { job, rank, result });
         }
+        self.checker.violations.extend(self.rulebook.on_spawn());
+        let (mut task, map) = if job == JobId::FIRST {
+            (self.task_of_first(spawn), &self.map)
+        } else {
+            (self.spawned_task(spawn), &spawn.job.map)
+        };
+        if spawn.job.io.output.merged {
+            task.merge_outputs();
+        }
+        let (of, agent) = (TaskId { job, rank }, self.processes[id.0].agent);
+        if map.node_of(rank).map(NodeId::agent) != Some(agent) {
+            self.checker.violate(format!("rank {of} was launched by agent {agent}"));
+        }
+        self.processes[id.0].tasks.insert(of, Box::new(task));
+        self.checker.refer(|reference| reference.launch(agent, of));
+        let &Cpu { spawn_us, exec_us, .. } = self.machines.cpu();
+        let spawned = self.work(id, self.now, spawn_us);
+        let runs = self.machines.work(agent, spawned, exec_us);
+        let spawned_input = Input::Spawned { job, rank, result: Ok(1000 + rank.0) };
+        self.queue.push(spawned + super::LOCAL_TIME, Happening::Input(id, spawned_input));
+        self.queue.push(runs + 2 * super::LOCAL_TIME, Happening::TaskStep(id, of));
+    }
+
+    fn task_of_first(&mut self, spawn: &Spawn) -> Task {
+        let rank = spawn.rank;
         let app = self.session.program_of(rank);
         if spawn.app != app || spawn.job.app(app).is_none_or(|app| app.first_rank > rank) {
             self.checker.violate(format!("task {rank} is created as one of app {}", spawn.app));
         }
-        self.checker.violations.extend(self.rulebook.on_spawn());
         let own = self.session.own_script(rank).map(Script::steps);
         let script = own.unwrap_or_else(|| self.script.clone());
-        let kvsname = self.kvsname.clone();
+        let (n_tasks, kvsname) = (self.map.len(), self.kvsname.clone());
         let dialect = self.session.dialect_of(rank);
-        let mut task = Task::new(rank, self.map.len(), app, dialect, kvsname, script, spawn.stdin);
-        if spawn.job.io.output.merged {
-            task.merge_outputs();
-        }
-        let of = TaskId { job, rank };
-        self.processes[id.0].tasks.insert(of, Box::new(task));
-        let agent = self.processes[id.0].agent;
-        self.checker.refer(|reference| reference.launch(agent, of));
-        if self.map.node_of(rank).map(NodeId::agent) != Some(agent) {
-            self.checker.violate(format!("rank {rank} was launched by agent {agent}"));
-        }
-        let &Cpu { spawn_us, exec_us, .. } = self.machines.cpu();
-        let spawned = self.work(id, self.now, spawn_us);
-        let runs = self.machines.work(self.processes[id.0].agent, spawned, exec_us);
-        let spawned_input = Input::Spawned { job, rank, result: Ok(1000 + rank.0) };
-        self.queue.push(spawned + super::LOCAL_TIME, Happening::Input(id, spawned_input));
-        self.queue.push(runs + 2 * super::LOCAL_TIME, Happening::TaskStep(id, of));
+        Task::new(rank, n_tasks, app, dialect, kvsname, script, spawn.stdin)
     }
 
     fn signal_tasks(&mut self, id: ProcessId, job: JobId, signal: Signal) {

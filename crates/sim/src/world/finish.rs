@@ -96,10 +96,11 @@ impl World<'_> {
         for (&of, task) in whole.flat_map(|process| &process.tasks) {
             for stream in [Stream::Stdout, Stream::Stderr] {
                 let output = &self.session.output;
-                if output.goes_to_user(stream) {
+                let is_spawned = of.job != JobId::FIRST;
+                if is_spawned || output.goes_to_user(stream) {
                     self.checker.on_stream_total(of, stream, task.written(stream));
                 }
-                if output.file(stream).is_some() {
+                if !is_spawned && output.file(stream).is_some() {
                     self.checker.on_file_total(of, stream, task.written(stream));
                 }
             }
@@ -184,6 +185,7 @@ impl World<'_> {
         let tasks = self.processes.iter().flat_map(|process| &process.tasks);
         let failed: Vec<TaskId> = tasks
             .clone()
+            .filter(|(of, _)| !self.failing_jobs.contains(&of.job))
             .filter(|(_, task)| task.ended != Some(ExitStatus::Exited(0)))
             .map(|(&of, _)| of)
             .collect();
@@ -201,8 +203,12 @@ impl World<'_> {
 /// for MPI_Abort; what came first of the rest can't be told from an outcome.
 fn causes(outcome: &Outcome) -> Vec<u8> {
     let is_abort = |fault: &&JobFault| matches!(fault, JobFault::Abort { .. });
-    let fault = outcome.faults.iter().find(is_abort).or(outcome.faults.first());
-    let mut causes: Vec<u8> = fault.map(exit_code::of_fault).into_iter().collect();
+    let spawned: Vec<&JobFault> = outcome.spawned_faults.iter().map(|it| &it.fault).collect();
+    let first: Vec<&JobFault> = outcome.faults.iter().collect();
+    let aborts: Vec<_> = first.iter().chain(&spawned).copied().filter(is_abort).collect();
+    let firsts: Vec<_> = first.first().into_iter().chain(spawned.first()).copied().collect();
+    let faults = if aborts.is_empty() { firsts } else { aborts };
+    let mut causes: Vec<u8> = faults.into_iter().map(exit_code::of_fault).collect();
     let others = [
         (!outcome.start_failures.is_empty(), exit_code::NOT_STARTED),
         (outcome.shortage.is_some(), exit_code::NOT_STARTED),

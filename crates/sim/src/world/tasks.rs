@@ -65,6 +65,10 @@ impl World<'_> {
             Act::Gathered(missing) => {
                 self.checker.gather(of.job, |job| job.on_gathered(of.rank, &missing))
             }
+            Act::Refused(words) if self.rulebook.is_running() => {
+                self.checker.violate(format!("rank {of} was refused a job: {words}"));
+            }
+            Act::Refused(_) => {}
             Act::TookInput => self.fill_input(id, of),
             Act::Ended(status) => self.end_task(id, of, status),
             Act::NoCard(_) if self.checker.has_excused() => {
