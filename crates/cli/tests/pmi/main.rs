@@ -8,6 +8,7 @@
 mod libraries;
 mod matrix;
 mod mpi;
+mod spawn;
 
 #[expect(dead_code, reason = "each file of tests uses its own part")]
 #[path = "../support/mod.rs"]
