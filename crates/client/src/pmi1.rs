@@ -149,6 +149,9 @@ impl Pmi1 {
     /// # Errors
     /// When the server is gone or refuses, or a blank or line end is in the pair.
     pub fn put(&self, name: &[u8], key: &[u8], value: &[u8]) -> Result<(), Error> {
+        if value.len() >= self.maxes.value {
+            return Err(Error::TooLong { request: "put", bytes: value.len() });
+        }
         if self.snapshots.is_own(name) {
             self.snapshots.put(key);
         }

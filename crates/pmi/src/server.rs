@@ -43,7 +43,7 @@ use crate::asker::Asker;
 use crate::meetings::Meetings;
 use crate::node_attributes::NodeAttributes;
 use crate::pmi1::reply;
-use crate::spaces::Spaces;
+use crate::spaces::{Limits, Spaces};
 use crate::{ClientError, Excerpt, Introduction, JobInfo, Message, MessageBuffer, PairError};
 
 /// The server's state.
@@ -457,6 +457,15 @@ impl Server {
 }
 
 impl Client {
+    /// How long what it puts and gets like this may be. Only our own library asks for snapshots.
+    fn limits(&self, asker: &Asker) -> Limits {
+        match asker {
+            _ if self.snapshot.is_some() => Limits::LIBRARY,
+            Asker::Line => Limits::PMI1,
+            Asker::Frame { .. } => Limits::PMI2,
+        }
+    }
+
     fn new(rank: Rank, appnum: u32) -> Client {
         Client {
             rank,

@@ -43,6 +43,8 @@ impl Limits {
         Limits { key: JobInfo::KEYLEN_MAX - 1, value: JobInfo::VALLEN_MAX - 1 };
     /// Clients write a message into a buffer of 64 KiB (`reference/pmi2.md` §1), so none can put more.
     pub(crate) const PMI2: Limits = Limits { key: 64, value: 1 << 16 };
+    /// Our own library has no buffers of a size of their own. With every semicolon twice, a value still fits a frame.
+    pub(crate) const LIBRARY: Limits = Limits { key: JobInfo::KEYLEN_MAX - 1, value: 1 << 18 };
 
     pub(crate) fn check(self, key: &[u8], value: &[u8]) -> Result<(), PutError> {
         if key.is_empty() {

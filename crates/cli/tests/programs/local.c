@@ -14,6 +14,8 @@
 #include <slurm/pmi2.h>
 #endif
 
+#define LONGEST (1 << 18)
+
 static int rank, size, keys;
 static char job[256];
 
@@ -41,9 +43,13 @@ static void fence(void)
 {
     check(!PMI_Barrier(), "barrier");
 }
-static int get(const char *key, char value[64])
+static int refuses(const char *key, const char *value)
 {
-    return !PMI_KVS_Get(job, key, value, 64);
+    return PMI_KVS_Put(job, key, value) == PMI_ERR_INVALID_VAL;
+}
+static int get(const char *key, char *value, int size)
+{
+    return !PMI_KVS_Get(job, key, value, size);
 }
 static void end(void)
 {
@@ -63,10 +69,14 @@ static void fence(void)
 {
     check(!PMI2_KVS_Fence(), "fence");
 }
-static int get(const char *key, char value[64])
+static int refuses(const char *key, const char *value)
+{
+    return PMI2_KVS_Put(key, value) != PMI2_SUCCESS;
+}
+static int get(const char *key, char *value, int size)
 {
     int length;
-    return !PMI2_KVS_Get(job, -1, key, value, 64, &length);
+    return !PMI2_KVS_Get(job, -1, key, value, size, &length);
 }
 static void end(void)
 {
@@ -89,7 +99,7 @@ static void read_all(const char *generation)
             sprintf(expected, "%s value %d of %d", generation, i, of);
             for (char *blank = expected; (blank = strchr(blank, ' '));)
                 *blank = '-';
-            check(get(key, value) && !strcmp(value, expected), "a value is not what was put");
+            check(get(key, value, sizeof value) && !strcmp(value, expected), "a value is not what was put");
         }
 }
 
@@ -120,6 +130,22 @@ static void put_all(const char *generation)
         sprintf(value, "%s-value-%d-of-%d", generation, i, rank);
         put(key, value);
     }
+}
+
+/* Every rank puts the longest value that there is, and cannot put a longer one. */
+static void long_values(void)
+{
+    static char own[LONGEST + 2], found[LONGEST + 1];
+    char key[64];
+    memset(own, 'a' + rank % 26, LONGEST + 1);
+    check(refuses("long", own), "a value that is too long is taken");
+    own[LONGEST] = 0;
+    sprintf(key, "long-%d", rank);
+    put(key, own);
+    fence();
+    sprintf(key, "long-%d", (rank + 1) % size);
+    memset(own, 'a' + (rank + 1) % size % 26, LONGEST);
+    check(get(key, found, sizeof found) && !strcmp(own, found), "a long value is not what was put");
 }
 
 static int mappings(void)
@@ -155,9 +181,10 @@ int main(int argc, char **argv)
     put(key, "late");
     fence();
     sprintf(key, "late-%d", (rank + 1) % size);
-    check(get(key, value) && !strcmp(value, "late"), "a late value is not what was put");
-    check(!get("nobody-puts-this", value), "a key that nobody has put was found");
+    check(get(key, value, sizeof value) && !strcmp(value, "late"), "a late value is not what was put");
+    check(!get("nobody-puts-this", value, sizeof value), "a key that nobody has put was found");
     read_all("second");
+    long_values();
     end();
     check(mappings() == 0, "a mapping behind the end");
     printf("rank %d of %d: well\n", rank, size);

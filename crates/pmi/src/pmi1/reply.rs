@@ -51,11 +51,11 @@ pub(crate) fn put_result(out: &mut BytesMut, result: Result<(), PutError>) {
     }
 }
 
-/// Appends the answer to a get; `key` is quoted when there is no value. One that a line, or a client's buffer for one,
-/// does not hold is not found either.
-pub(crate) fn got(out: &mut BytesMut, key: &[u8], value: Option<&[u8]>) {
+/// Appends the answer to a get; `key` is quoted when there is no value. One that a line does not hold, or has more bytes
+/// than the client makes room for, is not found either.
+pub(crate) fn got(out: &mut BytesMut, key: &[u8], value: Option<&[u8]>, value_max: usize) {
     match value {
-        Some(value) if !fits(value) => {
+        Some(value) if value.len() > value_max || value.contains(&b'\n') => {
             parts(out, &[b"cmd=get_result rc=1 msg=value_does_not_fit value=unknown"]);
         }
         Some(value) => parts(out, &[b"cmd=get_result rc=0 value=", value]),

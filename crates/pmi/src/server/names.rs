@@ -25,8 +25,11 @@ enum Kind {
     Publish,
     Lookup,
     Unpublish,
-    /// Of this key.
-    Value(Vec<u8>),
+    /// Of this key, where it is no longer.
+    Value {
+        key: Vec<u8>,
+        value_max: usize,
+    },
     Job,
 }
 
@@ -37,7 +40,10 @@ impl Server {
             NameRequest::Publish { .. } => Kind::Publish,
             NameRequest::Lookup(_) => Kind::Lookup,
             NameRequest::Unpublish(_) => Kind::Unpublish,
-            NameRequest::Value { key, .. } => Kind::Value(key.clone()),
+            NameRequest::Value { key, .. } => {
+                let value_max = self.clients[index].limits(&asker).value;
+                Kind::Value { key: key.clone(), value_max }
+            }
             NameRequest::Job(_) => Kind::Job,
         };
         let pending = Pending { asker, kind };
@@ -82,7 +88,7 @@ fn answer_line(out: &mut BytesMut, kind: &Kind, result: &NameReply) {
         Kind::Publish => reply::published(out, result),
         Kind::Lookup => reply::looked_up(out, result),
         Kind::Unpublish => reply::unpublished(out, result),
-        Kind::Value(key) => reply::got(out, key, result.found()),
+        Kind::Value { key, value_max } => reply::got(out, key, result.found(), *value_max),
         Kind::Job => {} // PMI-1 has no such request
     }
 }
@@ -94,7 +100,10 @@ fn answer_frame(out: &mut BytesMut, kind: &Kind, thread: Option<&[u8]>, result: 
         Kind::Lookup => (b"name-lookup", "service_not_found"),
         Kind::Unpublish => (b"name-unpublish", "service_not_found"),
         Kind::Job => (b"job-connect", "job_not_found"),
-        Kind::Value(_) => return answer_found(out, b"kvs-get", thread, result.found()),
+        Kind::Value { value_max, .. } => {
+            let value = result.found().filter(|value| value.len() <= *value_max);
+            return answer_found(out, b"kvs-get", thread, value);
+        }
     };
     let (code, words) = match result {
         NameReply::Done | NameReply::Found(_) => (ReturnCode::Success, None),

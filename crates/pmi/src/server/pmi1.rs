@@ -6,7 +6,6 @@ use super::barrier::present;
 use super::{ClientState, Server};
 use crate::asker::Asker;
 use crate::pmi1::{Request, Scope, reply};
-use crate::spaces::Limits;
 use crate::{ClientError, Excerpt, GroupFault, JobInfo, Snapshot};
 
 impl Server {
@@ -29,7 +28,8 @@ impl Server {
     ) -> Result<(), ClientError> {
         match request {
             Request::Put { kvsname, key, value } => {
-                let result = self.spaces.put(kvsname, key, value, Limits::PMI1);
+                let limits = self.clients[index].limits(&Asker::Line);
+                let result = self.spaces.put(kvsname, key, value, limits);
                 reply::put_result(&mut self.replies, result);
             }
             Request::Get { kvsname, key } => self.on_get(index, kvsname, key),
@@ -41,7 +41,7 @@ impl Server {
             }
             Request::GetMaxes { snapshot } => {
                 self.read_snapshots(index, snapshot == Some(Snapshot::VERSION));
-                self.on_get_maxes();
+                self.on_get_maxes(index);
             }
             Request::GetAppnum => self.on_get_appnum(index),
             Request::GetMyKvsname => self.on_get_my_kvsname(),
@@ -75,14 +75,14 @@ impl Server {
         Ok(())
     }
 
-    fn on_get_maxes(&mut self) {
+    fn on_get_maxes(&mut self, index: usize) {
+        let vallen_max = self.clients[index].limits(&Asker::Line).value + 1;
         reply::text(
             &mut self.replies,
             format_args!(
-                "cmd=maxes kvsname_max={} keylen_max={} vallen_max={} rc=0",
+                "cmd=maxes kvsname_max={} keylen_max={} vallen_max={vallen_max} rc=0",
                 JobInfo::KVSNAME_MAX,
                 JobInfo::KEYLEN_MAX,
-                JobInfo::VALLEN_MAX
             ),
         );
     }
@@ -104,7 +104,7 @@ impl Server {
 
     fn on_get(&mut self, index: usize, kvsname: &[u8], key: &[u8]) {
         if kvsname.is_empty() {
-            reply::got(&mut self.replies, key, None);
+            reply::got(&mut self.replies, key, None, 0);
         } else if self.spaces.may_have(kvsname) {
             self.read(index, Asker::Line, kvsname, key);
         } else {

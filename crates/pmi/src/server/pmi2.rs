@@ -39,8 +39,8 @@ impl Server {
         match request {
             Request::Get { job, key } => self.on_kvs_get(index, asked, job.as_deref(), key),
             Request::Put { key, value } => {
-                let result =
-                    self.spaces.put(self.info.kvsname.as_bytes(), key, value, Limits::PMI2);
+                let limits = self.clients[index].limits(&asked.asker());
+                let result = self.spaces.put(self.info.kvsname.as_bytes(), key, value, limits);
                 answer_put(&mut self.replies, asked, result);
             }
             Request::Fence => return self.enter(index, asked.asker()),

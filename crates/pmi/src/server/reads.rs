@@ -26,13 +26,15 @@ pub(super) struct Reads {
 impl Server {
     /// Answers a client that reads a pair, or has it fetched.
     pub(super) fn read(&mut self, index: usize, asker: Asker, space: &[u8], key: &[u8]) {
+        let value_max = self.clients[index].limits(&asker).value;
         if !self.spaces.may_be_elsewhere(key) {
-            return answer(&mut self.replies, &asker, key, self.spaces.here(space, key));
+            let value = self.spaces.here(space, key);
+            return answer(&mut self.replies, &asker, key, value, value_max);
         }
         let name = self.spaces.name_of(space, key);
         if let Some(value) = self.spaces.find(&name) {
             self.reads.found_here += 1;
-            return answer(&mut self.replies, &asker, key, Some(value));
+            return answer(&mut self.replies, &asker, key, Some(value), value_max);
         }
         let rank = self.clients[index].rank;
         self.flush_replies(rank);
@@ -51,8 +53,9 @@ impl Server {
         }
         let waiting = self.reads.waiting.remove(name).unwrap_or_default();
         for (rank, asker) in waiting {
-            let value = value.map(|value| &value[..]);
-            self.answer_late(self.index(rank), |out| answer(out, &asker, &name.key, value));
+            let (index, value) = (self.index(rank), value.map(|value| &value[..]));
+            let value_max = self.clients[index].limits(&asker).value;
+            self.answer_late(index, |out| answer(out, &asker, &name.key, value, value_max));
         }
     }
 
@@ -74,9 +77,13 @@ impl Server {
     }
 }
 
-fn answer(out: &mut BytesMut, asker: &Asker, key: &[u8], value: Option<&[u8]>) {
+/// A value of more than `value_max` bytes, for which the client makes no room, is not found.
+fn answer(out: &mut BytesMut, asker: &Asker, key: &[u8], value: Option<&[u8]>, value_max: usize) {
     match asker {
-        Asker::Line => reply::got(out, key, value),
-        Asker::Frame { thread } => answer_found(out, b"kvs-get", thread.as_deref(), value),
+        Asker::Line => reply::got(out, key, value, value_max),
+        Asker::Frame { thread } => {
+            let value = value.filter(|value| value.len() <= value_max);
+            answer_found(out, b"kvs-get", thread.as_deref(), value);
+        }
     }
 }
