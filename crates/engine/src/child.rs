@@ -40,8 +40,6 @@ pub(crate) struct Child {
     pub(crate) up_at: Option<Time>,
     /// Whether its latest start was one of a set of leaves.
     pub(crate) in_set: bool,
-    /// Whether its link is the streams of its shell.
-    pub(crate) is_over_shell: bool,
     pub(crate) silence: Silence,
     pub(crate) grants: Grants,
     /// The table's own.
@@ -99,7 +97,6 @@ impl Child {
             first_start: now,
             up_at: None,
             in_set: false,
-            is_over_shell: false,
             silence: Silence::new(now),
             grants: Grants::new(0),
             noted: Noted::default(),

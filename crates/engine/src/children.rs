@@ -133,9 +133,6 @@ impl Engine {
     pub(crate) fn on_child_link_up(&mut self, link: LinkId, agent: AgentId, over_shell: bool) {
         self.links.insert(link, agent);
         self.mark(agent, MarkKind::LinkUp);
-        if let Some(child) = self.children.get_mut(&agent) {
-            child.is_over_shell = over_shell;
-        }
         if over_shell {
             self.stats.shell_links += 1;
             self.events.push_back(Event::LinkOverShell(agent));
@@ -144,7 +141,8 @@ impl Engine {
 
     /// Handles a child's first words.
     pub(crate) fn on_hello(&mut self, link: LinkId, agent: AgentId, hello: Hello) {
-        let (siblings, ending) = (self.children_expected(), self.ending.is_some());
+        let window = output_window(self.children_expected());
+        let ending = self.ending.is_some();
         let Some(child) = self.children.get_mut(&agent) else { return };
         let expected = matches!(child.state, ChildState::Starting { .. })
             && hello.attempt + 1 == child.attempts;
@@ -160,7 +158,6 @@ impl Engine {
         child.up_at = Some(self.now);
         child.link = Some(link);
         child.silence = Silence::new(self.now);
-        let window = output_window(siblings, child.is_over_shell);
         child.grants = Grants::new(window);
         let took = self.now.since(child.first_start);
         self.start_times.note(took);
@@ -618,12 +615,10 @@ impl Engine {
     }
 }
 
-/// Output that each of so many children may have on its way. A remote shell keeps much of it to itself
-/// (ssh's window is 2 MiB), so over the streams of one a child may have all that there is for children.
-pub(crate) fn output_window(children: usize, is_over_shell: bool) -> u32 {
+/// Output that each of so many children may have on its way.
+pub(crate) fn output_window(children: usize) -> u32 {
     let count = u32::try_from(children).unwrap_or(u32::MAX).max(1);
-    let most = if is_over_shell { OUTPUT_BYTES } else { OUTPUT_BYTES_MAX };
-    (OUTPUT_BYTES / count).clamp(OUTPUT_BYTES_MIN, most)
+    (OUTPUT_BYTES / count).clamp(OUTPUT_BYTES_MIN, OUTPUT_BYTES_MAX)
 }
 
 /// What the end of a shell says about the loss of its agent.

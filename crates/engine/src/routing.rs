@@ -348,7 +348,7 @@ impl Engine {
     /// Lets the routing children send output.
     pub(crate) fn grant_edges(&mut self) {
         let Some(place) = &mut self.place else { return };
-        let window = output_window(place.children.len(), false);
+        let window = output_window(place.children.len());
         for edge in place.children.values_mut() {
             edge.grants = Grants::new(window);
         }

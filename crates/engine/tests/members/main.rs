@@ -50,20 +50,6 @@ fn a_child_that_says_hello_gets_its_part_credit_and_the_job() {
 }
 
 #[test]
-fn children_share_what_may_be_on_its_way_and_a_shell_that_keeps_much_may_have_all_of_it() {
-    for (children, over_shell, expected) in
-        [(1, false, 1 << 20), (1, true, 4 << 20), (2, true, 2 << 20), (100, true, 64 << 10)]
-    {
-        let mut head = Member::head(children, |_| {});
-        head.effects();
-        let sent = head.child_joins_over(1, over_shell);
-        let is_expected =
-            |sent: &Message| matches!(sent, Message::OutputCredit(window) if *window == expected);
-        assert!(sent.iter().any(is_expected), "{children}, {over_shell}: {sent:?}");
-    }
-}
-
-#[test]
 fn nothing_is_launched_before_every_member_has_joined() {
     let mut head = Member::head(2, |_| {});
     head.child_joins(1);

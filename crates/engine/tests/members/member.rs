@@ -100,13 +100,8 @@ impl Member {
 
     /// Lets a child prove itself on the link of its own number; returns what it is sent.
     pub(crate) fn child_joins(&mut self, child: u32) -> Vec<Message> {
-        self.child_joins_over(child, false)
-    }
-
-    /// The same, perhaps over the streams of its shell.
-    pub(crate) fn child_joins_over(&mut self, child: u32, over_shell: bool) -> Vec<Message> {
         let link = LinkId(u64::from(child));
-        self.input(Input::LinkUp { link, peer: AgentId(child), over_shell });
+        self.input(Input::LinkUp { link, peer: AgentId(child), over_shell: false });
         self.message(link, Message::Hello(Hello { attempt: 0, pid: 1 }));
         let effects = self.effects();
         let messages = messages(&effects);
