@@ -10,7 +10,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use model::{
-    AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, TaskMap, Time, Usage,
+    AgentId, ExitStatus, IdSet, JobId, NodeId, PairName, Rank, Signal, StatusRuns, TaskMap, Time,
+    Usage,
 };
 use proto::{Event, Fence, Lines, Ring};
 use wire::{JobFault, JobSpec, Launch, MarkKind, Message, Milestone, Stream};
@@ -304,8 +305,8 @@ impl Job {
     }
 
     /// What its tasks have exchanged under this key, where none of them is.
-    pub(crate) fn exchanged(&mut self, key: &[u8]) -> Option<&[u8]> {
-        self.pmi.exchanged(key)
+    pub(crate) fn exchanged(&mut self, key: Vec<u8>) -> Option<Bytes> {
+        self.pmi.find(&PairName { space: Vec::new(), key })
     }
 
     pub(crate) fn id(&self) -> JobId {

@@ -36,8 +36,8 @@ impl NameService {
                 None => NameReply::NotFound,
             },
             NameRequest::Value { job, key } => {
-                let value = jobs.named(&job).and_then(|job| job.exchanged(&key));
-                value.map_or(NameReply::NotFound, |value| NameReply::Found(value.to_vec()))
+                let value = jobs.named(&job).and_then(|job| job.exchanged(key));
+                value.map_or(NameReply::NotFound, |value| NameReply::Found(value.into()))
             }
             NameRequest::Job(name) => {
                 jobs.named(&name).map_or(NameReply::NotFound, |_| NameReply::Done)

@@ -2,8 +2,7 @@
 //!
 //! A client costs one call per read and one reply per call, however many commands the read held. A barrier
 //! costs one exchange per agent, and one reply per task when it comes back: puts wait here until then, and gets
-//! are answered from what is here, so that no get of the
-//! job's own space travels (`reference/pmi1.md` §5, §6).
+//! are answered from what is here, unless the exchange was too large to bring it (`reference/pmi1.md` §5, §6).
 //!
 //! What clients of PMI-1 call a barrier is the fence of PMI-2: tasks of one job may speak either, and meet.
 //!
@@ -324,12 +323,6 @@ impl Server {
     /// Handles that the job's tasks have exchanged these pairs, on a member that has none of them and answers others.
     pub fn on_exchange_elsewhere(&mut self, pairs: Bytes) {
         self.spaces.keep(pairs);
-    }
-
-    /// What such a member knows of the job's own space.
-    pub fn exchanged(&mut self, key: &[u8]) -> Option<&[u8]> {
-        self.spaces.read_kept();
-        self.spaces.own().get(key)
     }
 
     /// Handles that somewhere tasks wait in the barrier of a group with tasks here: once these have entered, or have

@@ -74,13 +74,11 @@ impl Engine {
     pub(crate) fn on_task_pmi(&mut self, id: JobId, rank: Rank, data: &[u8]) {
         let Some(job) = self.jobs.get_mut(id) else { return };
         job.pmi.on_bytes(rank, data);
+        self.stats.reads.own += job.pmi.take_found_here();
         if job.look.is_none() && job.pmi.waits_apart(rank) {
             self.expect_apart(id);
         }
         self.drain_pmi(id);
-        if let Some(job) = self.jobs.get_mut(id) {
-            self.stats.reads.own += job.pmi.take_found_here();
-        }
     }
 
     pub(crate) fn on_task_pmi_closed(&mut self, id: JobId, rank: Rank) {

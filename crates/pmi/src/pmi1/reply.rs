@@ -55,7 +55,7 @@ pub(crate) fn put_result(out: &mut BytesMut, result: Result<(), PutError>) {
 /// than the client makes room for, is not found either.
 pub(crate) fn got(out: &mut BytesMut, key: &[u8], value: Option<&[u8]>, value_max: usize) {
     match value {
-        Some(value) if value.len() > value_max || value.contains(&b'\n') => {
+        Some(value) if !fits(value, value_max) => {
             parts(out, &[b"cmd=get_result rc=1 msg=value_does_not_fit value=unknown"]);
         }
         Some(value) => parts(out, &[b"cmd=get_result rc=0 value=", value]),
@@ -79,7 +79,7 @@ pub(crate) fn unpublished(out: &mut BytesMut, reply: &NameReply) {
 /// Appends the answer to a `lookup_name`, which may be what a line does not hold.
 pub(crate) fn looked_up(out: &mut BytesMut, reply: &NameReply) {
     match reply {
-        NameReply::Found(port) if fits(port) => {
+        NameReply::Found(port) if fits(port, JobInfo::VALLEN_MAX - 1) => {
             parts(out, &[b"cmd=lookup_result port=", port, b" info=ok rc=0 msg=success"]);
         }
         NameReply::Found(_) => parts(out, &[b"cmd=lookup_result rc=1 msg=port_does_not_fit"]),
@@ -122,9 +122,9 @@ fn name_result(reply: &NameReply) -> &'static [u8] {
     }
 }
 
-/// Whether a value, which clients of PMI-2 may have put, fits a line and the buffer of who reads it.
-fn fits(value: &[u8]) -> bool {
-    value.len() < JobInfo::VALLEN_MAX && !value.contains(&b'\n')
+/// Whether a value, which clients of PMI-2 may have put, fits a line and the room of who reads it.
+fn fits(value: &[u8], value_max: usize) -> bool {
+    value.len() <= value_max && !value.contains(&b'\n')
 }
 
 /// Appends the answer to a `getbyidx`.

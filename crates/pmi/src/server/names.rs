@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use bytes::BytesMut;
 use model::{NameReply, NameRequest, Rank};
 
-use super::pmi2::answer_found;
 use super::{Effect, Server};
 use crate::asker::Asker;
 use crate::pmi1::reply;
@@ -15,43 +14,36 @@ use crate::spaces::Limits;
 
 /// A request that is under way.
 #[derive(Clone, Debug)]
-pub(super) struct Pending {
-    asker: Asker,
-    kind: Kind,
+pub(super) enum Pending {
+    /// A read of this key in the space of another job.
+    Read { asker: Asker, key: Vec<u8> },
+    /// What is about a name.
+    Name { asker: Asker, kind: Kind },
 }
 
-#[derive(Clone, Debug)]
-enum Kind {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
     Publish,
     Lookup,
     Unpublish,
-    /// Of this key, where it is no longer.
-    Value {
-        key: Vec<u8>,
-        value_max: usize,
-    },
     Job,
 }
 
 impl Server {
     /// Asks the name service for a client.
     pub(super) fn ask(&mut self, index: usize, request: NameRequest, asker: Asker) {
-        let kind = match &request {
-            NameRequest::Publish { .. } => Kind::Publish,
-            NameRequest::Lookup(_) => Kind::Lookup,
-            NameRequest::Unpublish(_) => Kind::Unpublish,
-            NameRequest::Value { key, .. } => {
-                let value_max = self.clients[index].limits(&asker).value;
-                Kind::Value { key: key.clone(), value_max }
-            }
-            NameRequest::Job(_) => Kind::Job,
-        };
-        let pending = Pending { asker, kind };
         if let NameRequest::Publish { service, port } = &request
             && service.len().max(port.len()) > Limits::PMI2.value
         {
-            return pending.answer(&mut self.replies, &NameReply::TooLong);
+            return answer(&mut self.replies, &asker, Kind::Publish, &NameReply::TooLong);
         }
+        let pending = match &request {
+            NameRequest::Publish { .. } => Pending::Name { asker, kind: Kind::Publish },
+            NameRequest::Lookup(_) => Pending::Name { asker, kind: Kind::Lookup },
+            NameRequest::Unpublish(_) => Pending::Name { asker, kind: Kind::Unpublish },
+            NameRequest::Job(_) => Pending::Name { asker, kind: Kind::Job },
+            NameRequest::Value { key, .. } => Pending::Read { asker, key: key.clone() },
+        };
         let client = &mut self.clients[index];
         client.pending.push_back(pending);
         let rank = client.rank;
@@ -68,42 +60,35 @@ impl Server {
     /// Handles the answer to what a client has asked the longest ago.
     pub fn on_name_reply(&mut self, rank: Rank, reply: &NameReply) {
         let index = self.index(rank);
-        let client = &mut self.clients[index];
-        let Some(pending) = client.pending.pop_front() else { return };
-        self.answer_late(index, |out| pending.answer(out, reply));
-    }
-}
-
-impl Pending {
-    fn answer(&self, out: &mut BytesMut, result: &NameReply) {
-        match &self.asker {
-            Asker::Line => answer_line(out, &self.kind, result),
-            Asker::Frame { thread } => answer_frame(out, &self.kind, thread.as_deref(), result),
+        match self.clients[index].pending.pop_front() {
+            Some(Pending::Read { asker, key }) => {
+                self.answer_read(index, &asker, &key, reply.found());
+            }
+            Some(Pending::Name { asker, kind }) => {
+                self.answer_late(index, |out| answer(out, &asker, kind, reply));
+            }
+            None => {}
         }
     }
 }
 
-fn answer_line(out: &mut BytesMut, kind: &Kind, result: &NameReply) {
-    match kind {
-        Kind::Publish => reply::published(out, result),
-        Kind::Lookup => reply::looked_up(out, result),
-        Kind::Unpublish => reply::unpublished(out, result),
-        Kind::Value { key, value_max } => reply::got(out, key, result.found(), *value_max),
-        Kind::Job => {} // PMI-1 has no such request
+fn answer(out: &mut BytesMut, asker: &Asker, kind: Kind, result: &NameReply) {
+    match (asker, kind) {
+        (Asker::Line, Kind::Publish) => reply::published(out, result),
+        (Asker::Line, Kind::Lookup) => reply::looked_up(out, result),
+        (Asker::Line, Kind::Unpublish) => reply::unpublished(out, result),
+        (Asker::Line, Kind::Job) => {} // PMI-1 has no such request
+        (Asker::Frame { thread }, kind) => answer_frame(out, kind, thread.as_deref(), result),
     }
 }
 
 /// Of the two fields with a port, Slurm's client reads the first and MPICH's the second.
-fn answer_frame(out: &mut BytesMut, kind: &Kind, thread: Option<&[u8]>, result: &NameReply) {
+fn answer_frame(out: &mut BytesMut, kind: Kind, thread: Option<&[u8]>, result: &NameReply) {
     let (name, not_found): (&[u8], _) = match kind {
         Kind::Publish => (b"name-publish", "service_not_found"),
         Kind::Lookup => (b"name-lookup", "service_not_found"),
         Kind::Unpublish => (b"name-unpublish", "service_not_found"),
         Kind::Job => (b"job-connect", "job_not_found"),
-        Kind::Value { value_max, .. } => {
-            let value = result.found().filter(|value| value.len() <= *value_max);
-            return answer_found(out, b"kvs-get", thread, value);
-        }
     };
     let (code, words) = match result {
         NameReply::Done | NameReply::Found(_) => (ReturnCode::Success, None),

@@ -53,13 +53,24 @@ impl Server {
         }
         let waiting = self.reads.waiting.remove(name).unwrap_or_default();
         for (rank, asker) in waiting {
-            let (index, value) = (self.index(rank), value.map(|value| &value[..]));
-            let value_max = self.clients[index].limits(&asker).value;
-            self.answer_late(index, |out| answer(out, &asker, &name.key, value, value_max));
+            let value = value.map(|value| &value[..]);
+            self.answer_read(self.index(rank), &asker, &name.key, value);
         }
     }
 
-    /// The value of a pair, if it is here, for another agent.
+    /// Sends a client what others have found for it.
+    pub(super) fn answer_read(
+        &mut self,
+        index: usize,
+        asker: &Asker,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) {
+        let value_max = self.clients[index].limits(asker).value;
+        self.answer_late(index, |out| answer(out, asker, key, value, value_max));
+    }
+
+    /// The value of a pair, if it is here, for another agent or job.
     pub fn find(&mut self, name: &PairName) -> Option<Bytes> {
         self.spaces.read_kept();
         self.spaces.find(name).map(Bytes::copy_from_slice)
