@@ -6,32 +6,28 @@ use std::os::fd::OwnedFd;
 use engine::LinkId;
 use os::{Interest, Poller};
 
+use crate::pipe_room::PipeRoom;
 use crate::reactor::Watched;
 use crate::source::Source;
-
-/// What the pipe to a shell holds once it has been full: its reader takes little at a time, and wakes us
-/// for each page.
-const LARGE_PIPE_BYTES: usize = 256 * 1024;
 
 /// What a link is read from and written to.
 #[derive(Debug)]
 pub(crate) struct Duplex {
     input: Watched,
     /// What is written to where that is another descriptor: an agent's standard output.
-    output: Option<Watched>,
-    is_enlarged: bool,
+    output: Option<(Watched, PipeRoom)>,
 }
 
 impl Duplex {
     /// A socket, for the link `id`.
     pub(crate) fn socket(fd: OwnedFd, id: LinkId) -> Duplex {
-        Duplex { input: Watched::new(fd, Source::Link(id)), output: None, is_enlarged: false }
+        Duplex { input: Watched::new(fd, Source::Link(id)), output: None }
     }
 
     /// The ends of two streams, for the link `id`.
     pub(crate) fn streams(input: OwnedFd, output: OwnedFd, id: LinkId) -> Duplex {
         let [input, output] = [input, output].map(|fd| Watched::new(fd, Source::Link(id)));
-        Duplex { input, output: Some(output), is_enlarged: false }
+        Duplex { input, output: Some((output, PipeRoom::default())) }
     }
 
     /// What to read.
@@ -41,19 +37,17 @@ impl Duplex {
 
     /// What to write to.
     pub(crate) fn output(&self) -> &Watched {
-        self.output.as_ref().unwrap_or(&self.input)
+        self.output.as_ref().map_or(&self.input, |(output, _)| output)
     }
 
     /// Waits for `interest`. Where nothing is to be written, a second descriptor is not waited for at
     /// all: that its reader is gone would be reported for ever, and the input's end says so, too.
     pub(crate) fn wait_for(&mut self, poller: &Poller, interest: Interest) -> io::Result<()> {
-        let Some(output) = &mut self.output else {
+        let Some((output, room)) = &mut self.output else {
             return self.input.wait_for(poller, Some(interest));
         };
-        if interest.write && !self.is_enlarged {
-            // Where the user's share of pipe memory is used up, it stays as it is.
-            let _ = os::stream::set_pipe_bytes(&*output, LARGE_PIPE_BYTES);
-            self.is_enlarged = true;
+        if interest.write {
+            room.on_full(&*output);
         }
         output.wait_for(poller, interest.write.then_some(Interest::WRITE))?;
         self.input.wait_for(poller, Some(Interest { write: false, ..interest }))
@@ -65,6 +59,7 @@ mod tests {
     use os::stream::{self, Pipe, WriteOutcome};
 
     use super::*;
+    use crate::pipe_room::LARGE_PIPE_BYTES;
 
     #[test]
     fn a_pipe_that_is_full_gets_more_room_once() {

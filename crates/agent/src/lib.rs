@@ -20,6 +20,7 @@ mod identity;
 mod link;
 mod links;
 mod parent;
+mod pipe_room;
 
 mod helper;
 mod helpers;

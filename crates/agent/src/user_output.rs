@@ -22,14 +22,12 @@ use rustix::fs::{FileType, Mode, OFlags};
 use wire::Stream;
 
 use crate::byte_queue::{ByteQueue, FlushEnd, Flushed};
+use crate::pipe_room::PipeRoom;
 use crate::reactor::Reactor;
 use crate::source::Source;
 
 /// What a descriptor that is ready takes without blocking: a pipe that is ready has a page free.
 const SURE_BYTES: usize = 4096;
-
-/// What the user's pipe is to hold, so that both ends wake each other less often.
-const LARGE_PIPE_BYTES: usize = 256 * 1024;
 
 /// Both outputs.
 #[derive(Debug)]
@@ -51,8 +49,7 @@ struct Lane {
     /// Up to where output stands for how many bytes of tasks' output.
     credits: VecDeque<(u64, u32)>,
     is_watched: bool,
-    /// Whether its pipe was made larger, if it is one.
-    is_enlarged: bool,
+    room: PipeRoom,
     /// Set when the reader is gone: what comes is dropped.
     has_failed: bool,
 }
@@ -124,7 +121,7 @@ impl Lane {
             done: 0,
             credits: VecDeque::new(),
             is_watched: false,
-            is_enlarged: false,
+            room: PipeRoom::default(),
             has_failed: false,
         }
     }
@@ -183,11 +180,8 @@ impl Lane {
             return;
         }
         let fd = self.door.fd(self.stream);
-        if wanted && !self.is_enlarged {
-            // Once its reader lags behind. Where it is no pipe, or the user's share of pipe memory is
-            // used up, it stays as it is.
-            let _ = os::stream::set_pipe_bytes(fd, LARGE_PIPE_BYTES);
-            self.is_enlarged = true;
+        if wanted {
+            self.room.on_full(fd);
         }
         let done = if wanted {
             let token = Source::UserOutput(self.stream).token();
