@@ -103,7 +103,7 @@ fn get_all(
     let rounds = report.settings().pick(7, 1);
     let turns =
         Turns::take(report, rounds, &[Convoke, Hydra5, Floor], |who| pmi::once(tools, who, &job));
-    pmi::add(report, &turns, &title, 1, Bar::RatioAtMost(bar));
+    pmi::add(report, &turns, &title, 1, pmi::SERVER, Bar::RatioAtMost(bar));
 }
 
 /// The same where our clients use our library, which looks cards up in memory that the tasks of a node share. The floor's
@@ -126,11 +126,7 @@ fn get_all_with_our_library(tools: &Tools, report: &mut Report, (hosts, clients)
             pmi::timed(&mut command)
         }
     });
-    report.add(Row {
-        title: format!("{title}: put, barrier, all gets (slowest rank)"),
-        ours: turns.seconds(Convoke, 1),
-        other: Some((Hydra5.to_string(), turns.seconds(Hydra5, 1))),
-        floor: Some(("as many processes that map a file".to_owned(), turns.seconds(Floor, 1))),
-        bar: Bar::RatioAtMost(0.02),
-    });
+    let title = format!("{title}: put, barrier, all gets (slowest rank)");
+    let floor = "as many processes that map a file";
+    pmi::add(report, &turns, &title, 1, floor, Bar::RatioAtMost(0.02));
 }

@@ -10,7 +10,7 @@ mod support;
 use std::fs;
 use std::time::Duration;
 
-use support::convoke::{Convoke, Ended, Running};
+use support::convoke::{Convoke, Running};
 use support::ring::program;
 use support::stand::{on_hosts, script};
 use support::watch::wait_until;
@@ -22,45 +22,38 @@ fn parents(test: &str, words: &str) -> Convoke {
     run.arg(program("spawn", 5)).words(words)
 }
 
-#[track_caller]
-fn says(ended: &Ended, lines: &[&str]) {
-    let mut lines = lines.to_vec();
-    lines.sort_unstable();
-    assert_eq!(ended.sorted_lines(), lines, "{ended:?}");
-}
-
 #[test]
 fn a_spawned_job_and_its_parents_add_up() {
     let ended = parents("spawn", "leaf").run().with_status(0);
-    says(&ended, &["parent: 4 together", "child: 4 together"]);
+    ended.says(&["parent: 4 together", "child: 4 together"]);
 }
 
 #[test]
 fn several_programs_are_one_job_and_know_their_numbers() {
     let ended = parents("spawn-apps", "apps").run().with_status(0);
     let lines = ["parent: 4 together", "child: 4 together", "app 0: apps", "app 1: apps"];
-    says(&ended, &lines);
+    ended.says(&lines);
 }
 
 #[test]
 fn one_that_was_spawned_spawns_others() {
     let ended = parents("spawn-again", "again").run().with_status(0);
     let lines = ["parent: 3 together", "child: 3 together"];
-    says(&ended, &[&lines[..], &["parent: 4 together", "child: 4 together"]].concat());
+    ended.says(&[&lines[..], &["parent: 4 together", "child: 4 together"]].concat());
 }
 
 #[test]
 fn labels_tell_the_jobs_apart() {
     let run = on_hosts("spawn-label", "a:4", "").words("-n 1 --label");
     let ended = run.arg(program("spawn", 5)).words("leaf").run().with_status(0);
-    says(&ended, &["[0] parent: 3 together", "[1:0] child: 3 together"]);
+    ended.says(&["[0] parent: 3 together", "[1:0] child: 3 together"]);
 }
 
 #[test]
 fn what_can_not_be_started_is_an_error_to_the_caller_who_goes_on() {
     for (words, why) in [("missing", "/no/such/program"), ("toomany", "1000 tasks do not fit")] {
         let ended = parents("spawn-refused", words).run().with_status(0);
-        says(&ended, &["refused"]);
+        ended.says(&["refused"]);
         assert!(ended.stderr.contains(why), "{}", ended.stderr);
     }
 }
@@ -69,7 +62,7 @@ fn what_can_not_be_started_is_an_error_to_the_caller_who_goes_on() {
 fn jobs_connect_by_a_name() {
     let ended = parents("spawn-port", "port").run().with_status(0);
     let lines = ["parent: 3 together", "child: 3 together"];
-    says(&ended, &[lines, lines].concat());
+    ended.says(&[lines, lines].concat());
 }
 
 #[test]
@@ -82,7 +75,7 @@ fn an_abort_of_one_that_was_spawned_ends_all_and_is_told_with_its_job() {
 #[test]
 fn many_one_after_another_end_well() {
     let ended = parents("spawn-many", "many 10").run().with_status(0);
-    says(&ended, &["done", "done"]);
+    ended.says(&["done", "done"]);
 }
 
 #[test]
@@ -94,7 +87,7 @@ fn a_task_reads_what_its_parents_have_put_on_a_host_without_any_of_them() {
     let values = [0, 1, 2].map(|rank| format!("rc=0 value=of-rank-{rank}"));
     let missing = "rc=1 msg=key_card-3_not_found value=unknown";
     let lines: Vec<&str> = values.iter().map(String::as_str).chain([missing]).collect();
-    says(&ended, &lines);
+    ended.says(&lines);
 }
 
 /// Each process of the session, with how many descriptors it has.

@@ -15,23 +15,16 @@ fn runs(world: &World, version: u32, words: &str) -> Ended {
     world.end(run.arg(program("spawn", 5)).words(words))
 }
 
-#[track_caller]
-fn says(ended: &Ended, lines: &[&str]) {
-    let mut lines = lines.to_vec();
-    lines.sort_unstable();
-    assert_eq!(ended.sorted_lines(), lines, "{ended:?}");
-}
-
 #[test]
 fn jobs_on_different_hosts_merge_and_one_that_was_spawned_spawns_another() {
     let world = World::up(3);
     for version in VERSIONS {
         let ended = runs(&world, version, "leaf").with_status(0);
-        says(&ended, &["[0] parent: 4 together", "[1:0] child: 4 together"]);
+        ended.says(&["[0] parent: 4 together", "[1:0] child: 4 together"]);
         let ended = runs(&world, version, "again").with_status(0);
         let grandchild = ["[1:0] parent: 3 together", "[2:0] child: 3 together"];
         let child = ["[0] parent: 4 together", "[1:0] child: 4 together"];
-        says(&ended, &[grandchild, child].concat());
+        ended.says(&[grandchild, child].concat());
     }
 }
 
@@ -41,7 +34,7 @@ fn jobs_on_different_hosts_connect_by_a_name() {
     for version in VERSIONS {
         let ended = runs(&world, version, "port").with_status(0);
         let lines = ["[0] parent: 3 together", "[1:0] child: 3 together"];
-        says(&ended, &[lines, lines].concat());
+        ended.says(&[lines, lines].concat());
     }
 }
 
@@ -51,7 +44,7 @@ fn what_goes_wrong_with_a_job_on_other_hosts_is_told_with_its_number() {
     for version in VERSIONS {
         let aborted = runs(&world, version, "abort").with_status(7);
         assert!(aborted.stderr.contains(" of job 1 on n1 aborted with code 7"), "{aborted:?}");
-        says(&runs(&world, version, "missing").with_status(0), &["[0] refused"]);
-        says(&runs(&world, version, "toomany").with_status(0), &["[0] refused"]);
+        runs(&world, version, "missing").with_status(0).says(&["[0] refused"]);
+        runs(&world, version, "toomany").with_status(0).says(&["[0] refused"]);
     }
 }

@@ -341,6 +341,17 @@ impl Ended {
         lines
     }
 
+    /// Checks that these are the lines of standard output, in whatever order.
+    ///
+    /// # Panics
+    /// If not, with all that is known of it.
+    #[track_caller]
+    pub(crate) fn says(&self, lines: &[&str]) {
+        let mut lines = lines.to_vec();
+        lines.sort_unstable();
+        assert_eq!(self.sorted_lines(), lines, "{self:?}");
+    }
+
     /// Itself, if the status is `status`.
     ///
     /// # Panics

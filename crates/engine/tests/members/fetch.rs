@@ -4,27 +4,15 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use engine::{Effect, Input, LinkEnd, LinkId};
-use model::{ExitStatus, IdSet, JobId, PairName, Rank, StatusRuns, TaskMap, Tree};
+use model::{ExitStatus, IdSet, JobId, PairName, Rank, StatusRuns};
 use pmi::Pairs;
-use wire::{JobSpec, Launch, Message};
+use wire::Message;
 
-use crate::member::{JOB, Member, PARENT, is_abandon, job, job_on_each, running};
+use crate::member::{JOB, Member, PARENT, is_abandon, job_on_each, running};
 
 /// Agent 1 with rank 0, and with agents 2 and 3 below it; agent 4 is elsewhere.
 fn inner_agent() -> Member {
-    let map = TaskMap::from_counts([1; 4]).expect("four tasks are not too many");
-    let job = JobSpec { map, ..job(1, 1) };
-    let mut agent = Member::agent_of(1, Tree::Flat, IdSet::range(2, 3), job);
-    for child in 2..=3 {
-        agent.child_joins(child);
-        agent.joined(child, IdSet::range(child, child));
-    }
-    agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
-    let launch = Launch { job: JOB, members: IdSet::range(1, 4), map: None };
-    agent.message(PARENT, Message::Launch(Box::new(launch)));
-    agent.input(Input::Spawned { job: JOB, rank: Rank(0), result: Ok(100) });
-    agent.effects();
-    agent
+    Member::inner_agent_with(IdSet::range(2, 3))
 }
 
 /// The same after fence 0, whose values are held.

@@ -54,11 +54,18 @@ impl Member {
     /// Agent 1 with rank 0, and with agent 2 below it; agents 3 and 4 are elsewhere, and each has a task. The job is
     /// launched.
     pub(crate) fn inner_agent() -> Member {
+        Member::inner_agent_with(IdSet::range(2, 2))
+    }
+
+    /// The same with these agents below it.
+    pub(crate) fn inner_agent_with(children: IdSet) -> Member {
         let map = TaskMap::from_counts([1; 4]).expect("four tasks are not too many");
         let job = JobSpec { map, ..job(1, 1) };
-        let mut agent = Member::agent_of(1, Tree::Flat, IdSet::range(2, 2), job);
-        agent.child_joins(2);
-        agent.joined(2, IdSet::range(2, 2));
+        let mut agent = Member::agent_of(1, Tree::Flat, children.clone(), job);
+        for child in children.iter() {
+            agent.child_joins(child);
+            agent.joined(child, IdSet::range(child, child));
+        }
         agent.input(Input::Prepared { job: JOB, fault: None, pmi_port: None, open_mpi: vec![] });
         let launch = Launch { job: JOB, members: IdSet::range(1, 4), map: None };
         agent.message(PARENT, Message::Launch(Box::new(launch)));
