@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Effect, Engine, Input, Outcome, PmiPort, Start};
-use model::{AgentId, Rank, Time};
+use model::{AgentId, JobId, Rank, Time};
 use os::machine::DescriptorLimit;
 use os::process::{self, Reaped};
 use os::{Clock, Interest, Pid, Ready, Signal};
@@ -26,7 +26,7 @@ use crate::front_end::FrontEnd;
 use crate::helpers::Helpers;
 use crate::identity::Identity;
 use crate::links::Links;
-use crate::output_files::OutputFiles;
+use crate::output_files::{Hosts, OutputFileError, OutputFiles};
 use crate::parent::Approach;
 use crate::reactor::{Reactor, Watched};
 use crate::signals::Signals;
@@ -434,7 +434,12 @@ impl<'a> Driver<'a> {
                 }
             }
             Effect::DropCaller(caller) => drop(self.callers.take(caller)),
-            Effect::WriteFile { rank, stream, data } => self.write_file(rank, stream, &data),
+            Effect::WriteFile { job, rank, stream, data } => {
+                self.write_file((job, rank), stream, &data);
+            }
+            Effect::CloseFiles(job) => {
+                self.files.iter_mut().for_each(|files| files.forget(job));
+            }
             Effect::WriteOutput { .. }
             | Effect::ReadInput(_)
             | Effect::StopInput
@@ -477,22 +482,30 @@ impl<'a> Driver<'a> {
     ) -> Result<Option<PmiPort>, JobFault> {
         let agent = self.own;
         self.tasks.prepare(job, apps)?;
-        let files = OutputFiles::on_node(agent, job, host).map_err(|error| {
+        self.create_files(job, host).map_err(|error| {
             let (errno, words) = error.into_parts();
             JobFault::Output { agent, errno, words }
         })?;
-        self.files = files.or(self.files.take()); // those of a job that was there before stay
         let open = || self.callers.open(&self.reactor, job.job);
-        job.pmi_port.then(open).transpose().map_err(|error| {
+        (job.pmi_port && !apps.is_empty()).then(open).transpose().map_err(|error| {
             let errno = error.source.raw_os_error().unwrap_or_default();
             let (app, words) = (apps.first().copied().unwrap_or_default(), error_chain(&error));
             JobFault::Program { agent, app, errno, words }
         })
     }
 
-    fn write_file(&mut self, rank: Rank, stream: Stream, data: &[u8]) {
+    /// Makes the files of a job's tasks that are written here.
+    fn create_files(&mut self, job: &Arc<JobSpec>, host: String) -> Result<(), OutputFileError> {
+        if let Some(node) = self.own.node().filter(|_| job.io.output.local) {
+            let new = || OutputFiles::new(Hosts::Own(node, host));
+            self.files.get_or_insert_with(new);
+        }
+        self.files.as_mut().map_or(Ok(()), |files| files.create(Arc::clone(job)))
+    }
+
+    fn write_file(&mut self, of: (JobId, Rank), stream: Stream, data: &[u8]) {
         let Some(files) = &mut self.files else { return };
-        if let Err(error) = files.write(rank, stream, data) {
+        if let Err(error) = files.write(of, stream, data) {
             let (errno, words) = error.into_parts();
             self.reactor.report(Input::NotWritten { errno, words });
         }

@@ -278,11 +278,13 @@ pub(crate) struct RunArgs {
     #[arg(long, short = 'l', help_heading = "Output")]
     pub(crate) label: bool,
 
-    /// Write what each task writes to DIR/RANK.out and DIR/RANK.err
+    /// Write what each task writes to DIR/RANK.out and DIR/RANK.err, of a job that tasks start to
+    /// DIR/job1.RANK.out and so on
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["outfile_pattern", "errfile_pattern"], help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Files for standard output: %r is the rank (%5r: filled with zeros), %h the host, %n the node
+    /// Files for standard output: %r is the rank (%5r: filled with zeros), %h the host, %n the
+    /// node, %j the job
     #[arg(long, value_name = "PATTERN", help_heading = "Output")]
     pub(crate) outfile_pattern: Option<PathBuf>,
 
@@ -372,7 +374,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Words")]
     pub(crate) timeline: Option<PathBuf>,
 
-    /// Write what became of the job, each node and each task, as JSON; `-` is standard output
+    /// Write what became of the job, each node and each task, and of the jobs that tasks start, as
+    /// JSON; `-` is standard output
     #[arg(long, value_name = "FILE", help_heading = "Words")]
     pub(crate) json: Option<PathBuf>,
 

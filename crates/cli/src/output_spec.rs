@@ -62,12 +62,11 @@ fn in_directory(dir: &Path, end: &str) -> Option<FilePattern> {
 }
 
 fn check(args: &RunArgs, spec: &OutputSpec) -> Result<(), OutputOptionError> {
-    let has_files = spec.stdout.is_some() || spec.stderr.is_some();
     let is_shown = |stream| spec.goes_to_user(stream);
-    if args.tee && !has_files {
+    if args.tee && !spec.has_files() {
         return Err(OutputOptionError::NoFiles("--tee"));
     }
-    if args.output_local && !has_files {
+    if args.output_local && !spec.has_files() {
         return Err(OutputOptionError::NoFiles("--output-local"));
     }
     let shows_errors = is_shown(Stream::Stderr) && !spec.merged;

@@ -240,12 +240,12 @@ fn program(
 /// Makes the files of output that are written here, if any are.
 pub(crate) fn output_files(config: &HeadConfig) -> Result<Option<OutputFiles>, SetupError> {
     let output = &config.job.io.output;
-    if output.local || (output.stdout.is_none() && output.stderr.is_none()) {
+    if output.local || !output.has_files() {
         return Ok(None);
     }
-    let hosts = Hosts::All(config.names.clone());
-    let files = OutputFiles::create(Arc::new(config.job.clone()), hosts);
-    files.map(Some).map_err(SetupError::Files)
+    let mut files = OutputFiles::new(Hosts::All(config.names.clone()));
+    files.create(Arc::new(config.job.clone())).map_err(SetupError::Files)?;
+    Ok(Some(files))
 }
 
 /// As the user's shell shows it where that is true, since home directories are often links that

@@ -10,6 +10,7 @@ mod support;
 use std::fs;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use support::convoke::{Convoke, Running};
 use support::ring::program;
 use support::stand::{on_hosts, script};
@@ -88,6 +89,51 @@ fn a_task_reads_what_its_parents_have_put_on_a_host_without_any_of_them() {
     let missing = "rc=1 msg=key_card-3_not_found value=unknown";
     let lines: Vec<&str> = values.iter().map(String::as_str).chain([missing]).collect();
     ended.says(&lines);
+}
+
+/// A task on a that has another write a line on b.
+fn echoes(test: &str, options: &str) -> Convoke {
+    on_hosts(test, "a:1,b:1", "").words("-n 1 --all-hosts").words(options)
+}
+
+#[test]
+fn output_of_a_spawned_job_is_in_files_of_its_own_and_each_of_its_tasks_is_recorded() {
+    for place in ["", "--output-local"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (out, json) = (dir.path().join("out"), dir.path().join("record"));
+        let run = echoes("spawn-files", place).arg("--output").arg(&out).arg("--json").arg(&json);
+        let ended = run.arg(script("spawn.bash")).words("echo b").run().with_status(0);
+        assert_eq!((ended.text(), ended.stderr), (String::new(), String::new()));
+        let text = |name: &str| fs::read_to_string(out.join(name)).unwrap();
+        assert_eq!((&*text("0.out"), &*text("job1.0.out")), ("a parent\n", "a child\n"));
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 4, "two of each");
+        let record: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+        assert_eq!((&record["tasks"], &record["ranks"][0]["job"]), (&json!(1), &json!(0)));
+        let job = &record["spawned"][0];
+        assert_eq!((&job["job"], &job["tasks"]), (&json!(1), &json!(1)));
+        assert_eq!(job["spawner"], json!({"job": 0, "rank": 0}));
+        assert_eq!(job["apps"][0]["command"], json!(["echo", "a child"]));
+        let rank = &job["ranks"][0];
+        assert_eq!((&rank["job"], &rank["host"]), (&json!(1), &json!("b")));
+        assert_eq!((&rank["state"], &rank["exit_code"]), (&json!("exited"), &json!(0)));
+        assert!(rank["pid"].as_u64().unwrap() > 1);
+    }
+}
+
+#[test]
+fn files_of_a_spawned_job_that_can_not_be_made_are_an_error_to_the_caller_who_goes_on() {
+    for (place, on) in [("", ""), ("--output-local", " on b")] {
+        let dir = tempfile::tempdir().unwrap();
+        let blocked = dir.path().join("1");
+        fs::write(&blocked, "no directory").unwrap();
+        let run = echoes("spawn-no-files", place).arg("--outfile-pattern");
+        let run = run.arg(dir.path().join("%j/%r")).arg(script("spawn.bash"));
+        let ended = run.words("echo b").run().with_status(0);
+        let why = format!("could not write `{}/0`{on} (os error 20)", blocked.display());
+        assert!(ended.stderr.contains(&why), "{}", ended.stderr);
+        let text = fs::read_to_string(dir.path().join("0/0")).unwrap();
+        assert!(text.starts_with("refused: ") && text.ends_with("a parent\n"), "{text}");
+    }
 }
 
 /// Each process of the session, with how many descriptors it has.

@@ -46,7 +46,7 @@ pub enum Effect {
     /// Send what is queued, then close the link. No `LinkDown` follows.
     Close(LinkId),
     /// Look the programs and directories up of those of the job's apps that have tasks here, make
-    /// its files where this node writes them, and listen for its tasks if they are to connect.
+    /// its files where this member writes them, and listen for its tasks if they are to connect.
     /// [`crate::Input::Prepared`] follows.
     Prepare {
         /// The job.
@@ -147,6 +147,8 @@ pub enum Effect {
     /// Write a piece of a task's output to its file, at once and behind all that was written before.
     /// [`crate::Input::NotWritten`] follows only if that fails.
     WriteFile {
+        /// The job.
+        job: JobId,
         /// The task.
         rank: Rank,
         /// Which stream.
@@ -154,6 +156,8 @@ pub enum Effect {
         /// The bytes.
         data: Bytes,
     },
+    /// Forget a job's files: nothing more is written to them.
+    CloseFiles(JobId),
     /// Head: read up to this many more bytes of the user's standard input.
     ReadInput(u32),
     /// Head: read no more standard input; what is unread stays with the user.

@@ -178,7 +178,8 @@ impl Head {
                 self.spawner.on_request((job, rank), *request, members, orders);
             }
             Message::Reached(job, milestone) => {
-                self.spawner.on_reached(job, milestone, &self.members, orders);
+                let (members, known) = (&self.members, &mut self.outcome.spawned);
+                self.spawner.on_reached((job, milestone), members, known, orders);
             }
             // The end of a task that failed counts as entering. Its fault was heard of before, and
             // where that ends the job nobody may go on without it.
@@ -211,7 +212,8 @@ impl Head {
                     self.launch(orders);
                 }
             }
-            Message::Records(_, records) => self.outcome.records.extend(records),
+            Message::Records(JobId::FIRST, records) => self.outcome.records.extend(records),
+            Message::Records(job, records) => self.outcome.spawned.on_records(job, records),
             Message::Lost(loss) => self.on_lost(loss, orders),
             // Members send nothing else up.
             Message::InputCredit(..)
@@ -263,6 +265,7 @@ impl Head {
             self.spawner.on_first_done();
         } else {
             orders.events.push_back(Event::JobDone(job));
+            self.outcome.spawned.on_statuses(job, statuses);
             self.spawner.on_done(job);
         }
         self.check_done(orders);

@@ -558,7 +558,7 @@ impl Engine {
             self.send_records(id);
             self.up_job(Message::Done { job: id, statuses, by_order });
             if id != JobId::FIRST {
-                self.jobs.remove(id);
+                self.forget_job(id);
             }
         }
     }

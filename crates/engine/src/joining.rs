@@ -75,11 +75,10 @@ impl Engine {
         fault: Option<JobFault>,
         pmi_port: Option<PmiPort>,
     ) {
-        if let Some(own) = self.jobs.get_mut(job) {
-            let is_ready = pmi_port.is_some() || !own.spec.pmi_port || fault.is_some();
-            assert!(is_ready, "the tasks have nothing to connect to");
-            own.open_port(pmi_port);
-        }
+        let Some(own) = self.jobs.get_mut(job) else { return };
+        let is_needed = own.spec.pmi_port && fault.is_none() && !own.apps().is_empty();
+        assert!(pmi_port.is_some() || !is_needed, "the tasks have nothing to connect to");
+        own.open_port(pmi_port);
         let is_fit = fault.is_none();
         if let Some(fault) = fault {
             self.fault(job, fault);

@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use model::{IdSet, JobId, NodeId, PlacementError, Signal, StatusRuns, TaskMap};
 use wire::{AgentLoss, JobFault, StartFailure, Stats, TaskRecord};
 
+use crate::SpawnedJobs;
+
 /// What went wrong with a job that a task has spawned.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SpawnedFault {
@@ -40,8 +42,10 @@ pub struct Outcome {
     pub spawned_faults: Vec<SpawnedFault>,
     /// How the tasks of the first job ended, folded.
     pub statuses: StatusRuns,
-    /// What is known of each task that has ended, in no order, where it was asked for.
+    /// What is known of each of them that has ended, in no order, where it was asked for.
     pub records: Vec<TaskRecord>,
+    /// Jobs that tasks have spawned, where records were asked for.
+    pub spawned: SpawnedJobs,
     /// Whether the time limit ended it.
     pub timed_out: bool,
     /// Whether it ended because nobody reads its output.

@@ -18,13 +18,10 @@ use model::{
     SpawnRequest, TaskMap, place,
 };
 use proto::Event;
-use wire::{
-    App, IoSpec, JobFault, JobSpec, JobWarning, Launch, Message, Milestone, Origin, OutputSpec,
-    Stdin,
-};
+use wire::{App, IoSpec, JobFault, JobSpec, JobWarning, Launch, Message, Milestone, Origin, Stdin};
 
-use crate::HeadConfig;
 use crate::orders::Orders;
+use crate::{HeadConfig, SpawnedJob, SpawnedJobs};
 
 /// The jobs of a session that tasks have asked for, and the room that is left for others.
 #[derive(Debug)]
@@ -48,6 +45,8 @@ struct Spawned {
     map: TaskMap,
     kvsname: String,
     stage: Stage,
+    /// What is kept of it from its launch on, where records are wanted.
+    record: Option<Box<SpawnedJob>>,
 }
 
 /// How far it has come.
@@ -69,6 +68,14 @@ const REFUSALS_TOLD_MAX: u32 = 8;
 
 /// What has room in a driver's numbers of descriptors.
 const JOBS_MAX: u32 = 1 << 24;
+
+impl Spawned {
+    fn new(spec: &JobSpec, caller: (JobId, Rank)) -> Spawned {
+        let (map, kvsname) = (spec.map.clone(), spec.kvsname.clone());
+        let record = spec.io.records.then(|| Box::new(SpawnedJob::new(spec, caller)));
+        Spawned { map, kvsname, stage: Stage::Starting(caller), record }
+    }
+}
 
 impl Spawner {
     pub(crate) fn new(config: HeadConfig) -> Spawner {
@@ -113,21 +120,19 @@ impl Spawner {
         match spec {
             Ok(spec) => {
                 self.last = spec.job;
-                let (map, kvsname) = (spec.map.clone(), spec.kvsname.clone());
-                self.jobs
-                    .insert(spec.job, Spawned { map, kvsname, stage: Stage::Starting(caller) });
+                self.jobs.insert(spec.job, Spawned::new(&spec, caller));
                 orders.down.push(Message::Spawn(Box::new(spec)));
             }
             Err(words) => self.refuse(caller, words, orders),
         }
     }
 
-    /// Handles that all nodes of a job have come so far with it.
+    /// Handles that all nodes of a job have come so far with it. From its launch on it is `known`.
     pub(crate) fn on_reached(
         &mut self,
-        id: JobId,
-        milestone: Milestone,
+        (id, milestone): (JobId, Milestone),
         members: &IdSet,
+        known: &mut SpawnedJobs,
         orders: &mut Orders,
     ) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -135,6 +140,9 @@ impl Spawner {
         match milestone {
             Milestone::Prepared => {
                 orders.events.push_back(Event::Launched(id));
+                if let Some(record) = job.record.take() {
+                    known.on_launch(id, *record);
+                }
                 let launch = Launch { job: id, members: members.clone(), map: None };
                 orders.down.push(Message::Launch(Box::new(launch)));
             }
@@ -149,7 +157,7 @@ impl Spawner {
     /// Handles a fault of a job, if it is one that has kept the job from starting. Returns whether it is.
     pub(crate) fn on_fault(&mut self, id: JobId, fault: &JobFault, orders: &mut Orders) -> bool {
         let Some(job) = self.jobs.get_mut(&id) else { return false };
-        let (caller, words) = match (job.stage, words_of(fault)) {
+        let (caller, words) = match (job.stage, words_of(fault, &self.names)) {
             (Stage::Starting(caller), Some(words)) => (caller, words),
             (Stage::Starting(_) | Stage::Running, _) => return false,
             (Stage::Failed, _) => return true, // what has failed on a node may fail on others, too
@@ -216,7 +224,6 @@ impl Spawner {
             apps.push(self.app(first_rank, program)?);
             first_rank.0 += program.tasks;
         }
-        let output = OutputSpec { merged: self.first.io.output.merged, ..OutputSpec::default() };
         Ok(JobSpec {
             job,
             apps,
@@ -224,7 +231,7 @@ impl Spawner {
             is_movable: false,
             kvsname: format!("{}.{}", self.first.kvsname, job.0),
             origin: Some(Origin { kvsname: self.kvsname_of(by), preput: request.preput }),
-            io: IoSpec { stdin: Stdin::Nobody, output, records: false },
+            io: IoSpec { stdin: Stdin::Nobody, ..self.first.io.clone() },
             ..self.first.clone()
         })
     }
@@ -328,13 +335,17 @@ fn reply((job, rank): (JobId, Rank), reply: SpawnReply, orders: &mut Orders) {
 }
 
 /// Why a job could not be started, if a fault says that.
-fn words_of(fault: &JobFault) -> Option<String> {
+fn words_of(fault: &JobFault, names: &[String]) -> Option<String> {
     match fault {
         JobFault::Program { words, .. } => Some(format!("its program: {words}")),
         JobFault::Directory { words, .. } => Some(format!("its directory: {words}")),
         JobFault::Spawn { rank, words, .. } => Some(format!("its task {rank}: {words}")),
-        JobFault::Output { .. }
-        | JobFault::Task { .. }
+        JobFault::Output { agent, errno, words } => {
+            let node = agent.node().and_then(|node| names.get(node.0 as usize));
+            let place = node.map(|name| format!(" on {name}")).unwrap_or_default();
+            Some(format!("its output: could not write {words}{place} (os error {errno})"))
+        }
+        JobFault::Task { .. }
         | JobFault::Unfinalized { .. }
         | JobFault::Abort { .. }
         | JobFault::Pmi { .. } => None,

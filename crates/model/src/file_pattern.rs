@@ -6,10 +6,14 @@
 //! | `%h` | the host name, as the user wrote it | Hydra's |
 //! | `%N` | the host name up to its first dot | Slurm's |
 //! | `%n`, `%p` | the number of the node | Slurm's, Hydra's |
+//! | `%j` | the number of the job | |
 //! | `%%` | a percent sign | both |
 //!
 //! A number between the two, as in `%5r`, is a width that is filled with zeros, as Slurm has it; `%0r`
 //! stands for the width that the largest of its kind has.
+//!
+//! Files of a job that tasks have started are none of the first job's: where a pattern tells tasks apart and
+//! has no `%j`, the file's own name begins with `job1.` and so on. One that has no letter is a file of all.
 
 use alloc::format;
 use alloc::string::String;
@@ -17,7 +21,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{NodeId, Rank};
+use crate::{JobId, NodeId, Rank};
 
 /// A pattern whose every letter has a meaning.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -27,6 +31,8 @@ pub struct FilePattern(Vec<u8>);
 /// A task, as far as names of files tell.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOwner<'a> {
+    /// Its job.
+    pub job: JobId,
     /// The task.
     pub rank: Rank,
     /// How many there are.
@@ -44,7 +50,7 @@ pub struct FileOwner<'a> {
 pub enum FilePatternError {
     /// A letter without a meaning.
     #[error(
-        "`%{0}` means nothing in the name of a file: it may have %r, %t, %h, %N, %n, %p and %%"
+        "`%{0}` means nothing in the name of a file: it may have %r, %t, %h, %N, %n, %p, %j and %%"
     )]
     Letter(char),
     /// A percent sign at the end.
@@ -67,6 +73,7 @@ enum Field {
     Node,
     Host,
     ShortHost,
+    Job,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -104,7 +111,27 @@ impl FilePattern {
                 Part::Field(field, width) => owner.append(field, width, &mut name),
             }
         }
+        if owner.job != JobId::FIRST && !self.is_shared() && !self.tells_jobs_apart() {
+            let own_name = name.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+            name.splice(own_name..own_name, format!("job{}.", owner.job.0).into_bytes());
+        }
         name
+    }
+
+    /// Whether it names one file for all tasks of all jobs.
+    pub fn is_shared(&self) -> bool {
+        self.fields().next().is_none()
+    }
+
+    fn tells_jobs_apart(&self) -> bool {
+        self.fields().any(|field| field == Field::Job)
+    }
+
+    fn fields(&self) -> impl Iterator<Item = Field> {
+        parts(&self.0).flatten().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Field(field, _) => Some(field),
+        })
     }
 }
 
@@ -113,6 +140,7 @@ impl FileOwner<'_> {
         let (number, count) = match field {
             Field::Rank => (self.rank.0, self.n_tasks),
             Field::Node => (self.node.0, self.n_nodes),
+            Field::Job => (self.job.0, 0),
             Field::Host => return name.extend_from_slice(self.host.as_bytes()),
             Field::ShortHost => {
                 let short = self.host.split('.').next().unwrap_or_default();
@@ -176,6 +204,7 @@ fn field<'a>(rest: &mut &'a [u8]) -> Result<Part<'a>, FilePatternError> {
         b'n' | b'p' => Field::Node,
         b'h' => Field::Host,
         b'N' => Field::ShortHost,
+        b'j' => Field::Job,
         _ => return Err(FilePatternError::Letter(char::from(letter))),
     };
     let is_number = matches!(field, Field::Rank | Field::Node);
@@ -200,7 +229,12 @@ mod tests {
     use super::*;
 
     fn name(pattern: &'static str) -> String {
+        name_in(JobId::FIRST, pattern)
+    }
+
+    fn name_in(job: JobId, pattern: &'static str) -> String {
         let owner = FileOwner {
+            job,
             rank: Rank(7),
             n_tasks: 1_000,
             node: NodeId(3),
@@ -213,7 +247,7 @@ mod tests {
 
     #[test]
     fn each_letter_stands_for_what_it_means_in_hydra_or_slurm() {
-        assert_eq!(name("/o/%r|%t|%h|%N|%n|%p|%%"), "/o/7|7|n3.example.org|n3|3|3|%");
+        assert_eq!(name("/o/%r|%t|%h|%N|%n|%p|%j|%%"), "/o/7|7|n3.example.org|n3|3|3|0|%");
         assert_eq!(name("all"), "all");
     }
 
@@ -223,11 +257,27 @@ mod tests {
     }
 
     #[test]
+    fn files_of_another_job_are_none_of_the_first_ones_unless_one_file_is_everybodys() {
+        for (pattern, of_job_12) in [
+            ("%0r.out", "job12.007.out"),
+            ("/o/%h/%r", "/o/n3.example.org/job12.7"),
+            ("/o/%r/log", "/o/7/job12.log"),
+            ("/o/%j/%r", "/o/12/7"),
+            ("/o/job%j.all", "/o/job12.all"),
+            ("/o/100%%", "/o/100%"),
+            ("/dev/null", "/dev/null"),
+        ] {
+            assert_eq!(name_in(JobId(12), pattern), of_job_12, "{pattern}");
+        }
+    }
+
+    #[test]
     fn what_means_nothing_is_refused_by_name() {
         let error = |text: &'static str| FilePattern::new(text).unwrap_err().to_string();
-        assert!(error("out.%j").starts_with("`%j` means nothing"));
+        assert!(error("out.%q").starts_with("`%q` means nothing"));
         assert!(error("out.%").contains("lone `%`"));
         assert!(error("%5h").starts_with("`%5h`: a width"));
+        assert!(error("%0j").starts_with("`%0j`: a width"));
         assert!(error("%100r").starts_with("`%100r`: a width"));
         assert!(error("%5%").starts_with("`%%` means nothing"));
     }
@@ -236,7 +286,8 @@ mod tests {
     fn a_quoted_name_stands_for_itself() {
         let text = FilePattern::quoted(b"/100%r/%%");
         let pattern = FilePattern::new(text).unwrap();
-        let owner = FileOwner { rank: Rank(0), n_tasks: 1, node: NodeId(0), n_nodes: 1, host: "a" };
+        let (job, rank, node) = (JobId(1), Rank(0), NodeId(0));
+        let owner = FileOwner { job, rank, n_tasks: 1, node, n_nodes: 1, host: "a" };
         assert_eq!(pattern.expand(&owner), b"/100%r/%%");
     }
 }

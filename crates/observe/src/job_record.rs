@@ -1,13 +1,14 @@
-//! The record of a job as JSON: what became of the whole, of each node, of each task. `docs/json.md`
+//! The record of a job as JSON: what became of the whole, of each node, of each task, and of the jobs that tasks have
+//! spawned. `docs/json.md`
 //! describes it; a change that its readers could trip over counts [`VERSION`] up.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use engine::Outcome;
-use model::{AgentId, ExitStatus, IdSet, NodeId, Rank, Signal, TaskMap, Time};
+use engine::{Outcome, SpawnedJob};
+use model::{AgentId, ExitStatus, IdSet, JobId, NodeId, Rank, Signal, StatusRuns, TaskMap, Time};
 use serde::Serialize;
-use wire::{App, JobSpec, TaskRecord};
+use wire::{App, JobSpec, TaskRecord, app_of};
 
 use crate::Timeline;
 
@@ -35,20 +36,30 @@ pub struct RecordedJob<'a> {
 
 /// The record of a job as the head saw it, as one JSON document.
 pub fn job_record(job: &RecordedJob<'_>, outcome: &Outcome, timeline: &Timeline) -> String {
+    let first = Tasks {
+        job: JobId::FIRST,
+        apps: &job.spec.apps,
+        map: job.map,
+        statuses: &outcome.statuses,
+        records: &outcome.records,
+        names: job.names,
+    };
     let document = Document {
         format: "convoke-run",
         version: VERSION,
         status: job.status,
         words: job.words.lines().collect(),
         warnings: job.warnings,
-        apps: apps(job),
+        apps: first.apps(),
         tasks: job.map.len(),
         signal: outcome.signal.map(SignalRecord::of),
         timed_out: outcome.timed_out,
         began_at: job.began.as_secs_f64(),
         seconds: Seconds::of(timeline),
         nodes: nodes(job, outcome),
-        ranks: ranks(job, outcome),
+        ranks: first.ranks(),
+        spawned: spawned(job, outcome),
+        spawned_left_out: outcome.spawned.left_out(),
     };
     // Serializing plain structs to memory does not fail.
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
@@ -72,6 +83,26 @@ struct Document<'a> {
     seconds: Seconds,
     nodes: Vec<NodeRecord<'a>>,
     ranks: Vec<RankRecord<'a>>,
+    /// Jobs that tasks have started.
+    spawned: Vec<SpawnedRecord<'a>>,
+    /// How many more of those there were.
+    spawned_left_out: u32,
+}
+
+#[derive(Serialize)]
+struct SpawnedRecord<'a> {
+    job: u32,
+    /// Who asked for it.
+    spawner: Spawner,
+    apps: Vec<AppRecord>,
+    tasks: u32,
+    ranks: Vec<RankRecord<'a>>,
+}
+
+#[derive(Serialize)]
+struct Spawner {
+    job: u32,
+    rank: u32,
 }
 
 #[derive(Serialize)]
@@ -113,6 +144,7 @@ enum NodeState {
 
 #[derive(Serialize)]
 struct RankRecord<'a> {
+    job: u32,
     rank: u32,
     /// Which of the apps it belongs to.
     app: u32,
@@ -167,16 +199,71 @@ impl Seconds {
     }
 }
 
-fn apps(job: &RecordedJob<'_>) -> Vec<AppRecord> {
-    let (apps, tasks) = (&job.spec.apps, job.map.len());
-    let ends = apps.iter().skip(1).map(|next| next.first_rank.0.min(tasks)).chain([tasks]);
-    let record = |(app, end): (&App, u32)| AppRecord {
-        command: app.argv.iter().map(|word| text(word)).collect(),
-        directory: text(&app.dir),
-        first_rank: app.first_rank.0,
-        tasks: end.saturating_sub(app.first_rank.0),
+/// The tasks of one job, and what is known of them.
+struct Tasks<'a> {
+    job: JobId,
+    apps: &'a [App],
+    map: &'a TaskMap,
+    statuses: &'a StatusRuns,
+    records: &'a [TaskRecord],
+    /// The host names of the nodes.
+    names: &'a [String],
+}
+
+impl<'a> Tasks<'a> {
+    fn apps(&self) -> Vec<AppRecord> {
+        let (apps, tasks) = (self.apps, self.map.len());
+        let ends = apps.iter().skip(1).map(|next| next.first_rank.0.min(tasks)).chain([tasks]);
+        let record = |(app, end): (&App, u32)| AppRecord {
+            command: app.argv.iter().map(|word| text(word)).collect(),
+            directory: text(&app.dir),
+            first_rank: app.first_rank.0,
+            tasks: end.saturating_sub(app.first_rank.0),
+        };
+        apps.iter().zip(ends).map(record).collect()
+    }
+
+    fn ranks(&self) -> Vec<RankRecord<'a>> {
+        let records: BTreeMap<Rank, &TaskRecord> =
+            self.records.iter().map(|record| (record.rank, record)).collect();
+        let record = |rank: u32| {
+            let known = records.get(&Rank(rank)).copied();
+            let status = known.map(|known| known.status).or_else(|| self.statuses.get(Rank(rank)));
+            let node = self.map.node_of(Rank(rank)).map_or(0, |node| node.0);
+            let host = self.names.get(node as usize).map_or("", String::as_str);
+            let (job, app) = (self.job.0, app_of(self.apps, Rank(rank)));
+            let process = known.map(ProcessRecord::of);
+            let (state, exit_code, signal, core_dumped) = ending(status);
+            RankRecord {
+                job,
+                rank,
+                app,
+                node,
+                host,
+                state,
+                exit_code,
+                signal,
+                core_dumped,
+                process,
+            }
+        };
+        (0..self.map.len()).map(record).collect()
+    }
+}
+
+fn spawned<'a>(job: &RecordedJob<'a>, outcome: &'a Outcome) -> Vec<SpawnedRecord<'a>> {
+    let record = |(id, spawned): (JobId, &'a SpawnedJob)| {
+        let SpawnedJob { spawner, apps, map, statuses, records } = spawned;
+        let tasks = Tasks { job: id, apps, map, statuses, records, names: job.names };
+        SpawnedRecord {
+            job: id.0,
+            spawner: Spawner { job: spawner.0.0, rank: spawner.1.0 },
+            apps: tasks.apps(),
+            tasks: map.len(),
+            ranks: tasks.ranks(),
+        }
     };
-    apps.iter().zip(ends).map(record).collect()
+    outcome.spawned.iter().map(record).collect()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -198,22 +285,6 @@ fn nodes<'a>(job: &RecordedJob<'a>, outcome: &Outcome) -> Vec<NodeRecord<'a>> {
         NodeRecord { node, host, state, output_incomplete: outcome.incomplete.contains(agent.0) }
     };
     (0..).zip(job.names).map(record).collect()
-}
-
-fn ranks<'a>(job: &RecordedJob<'a>, outcome: &Outcome) -> Vec<RankRecord<'a>> {
-    let records: BTreeMap<Rank, &TaskRecord> =
-        outcome.records.iter().map(|record| (record.rank, record)).collect();
-    let record = |rank: u32| {
-        let known = records.get(&Rank(rank)).copied();
-        let status = known.map(|known| known.status).or_else(|| outcome.statuses.get(Rank(rank)));
-        let node = job.map.node_of(Rank(rank)).map_or(0, |node| node.0);
-        let host = job.names.get(node as usize).map_or("", String::as_str);
-        let app = job.spec.app_of(Rank(rank));
-        let process = known.map(ProcessRecord::of);
-        let (state, exit_code, signal, core_dumped) = ending(status);
-        RankRecord { rank, app, node, host, state, exit_code, signal, core_dumped, process }
-    };
-    (0..job.map.len()).map(record).collect()
 }
 
 /// The state, the exit code, the signal, and whether a core file was left.

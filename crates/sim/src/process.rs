@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use engine::{Engine, LinkId, StartId};
-use model::{AgentId, Time};
+use model::{AgentId, JobId, Time};
 
 use crate::shell::ShellId;
 use crate::task::Task;
@@ -46,6 +46,8 @@ pub(crate) struct Process {
     pub(crate) links: BTreeSet<LinkId>,
     pub(crate) shells: BTreeMap<StartId, ShellId>,
     pub(crate) tasks: BTreeMap<TaskId, Box<Task>>,
+    /// Spawned jobs whose files it has made and not closed.
+    pub(crate) files: BTreeSet<JobId>,
     /// The driver was told to leave in the kernel what the tasks write.
     pub(crate) ignores_tasks: bool,
     /// When its host can start the next helper.
@@ -80,6 +82,7 @@ impl Process {
             links: BTreeSet::new(),
             shells: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            files: BTreeSet::new(),
             ignores_tasks: false,
             starts_free_at: Time::ZERO,
             sends_free_at: Time::ZERO,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::AgentId;
+use model::{AgentId, JobId, Rank};
 use sim::{Script, Session, Spawned, Step, When};
 
 const TREES: [&str; 4] = ["flat", "chain", "kary:2", "binomial"];
@@ -31,6 +31,39 @@ fn tasks_of_a_spawned_job_meet_and_read_their_parents_cards_for_every_number_of_
                 assert_eq!(report.code, Some(0), "{tree} {n}, {tasks}");
                 assert_eq!(report.output_bytes, u64::from(100 * tasks), "{tree} {n}, {tasks}");
             }
+        }
+    }
+}
+
+#[test]
+fn each_spawned_task_has_a_record_beside_those_of_its_parents_for_every_number_of_nodes() {
+    for tree in TREES {
+        for n in (1..=16).chain([31, 64]) {
+            let tasks = 4 * n - 1;
+            let report = spawning(n, tree, tasks).records().run();
+            assert_eq!(report.outcome.records.len(), n as usize, "{tree} {n}");
+            let jobs: Vec<_> = report.outcome.spawned.iter().collect();
+            let [(JobId(1), job)] = jobs[..] else { panic!("{tree} {n}: {jobs:?}") };
+            let mut ranks: Vec<Rank> = job.records.iter().map(|record| record.rank).collect();
+            ranks.sort();
+            assert_eq!(ranks, (0..tasks).map(Rank).collect::<Vec<_>>(), "{tree} {n}");
+            assert_eq!(job.statuses.len(), u64::from(tasks), "{tree} {n}");
+            assert_eq!((job.spawner, job.map.len()), ((JobId::FIRST, Rank(0)), tasks));
+        }
+    }
+    assert_eq!(spawning(3, "flat", 5).run().outcome.spawned.iter().count(), 0, "none is wanted");
+}
+
+#[test]
+fn output_of_spawned_tasks_goes_to_files_where_that_of_the_first_job_goes() {
+    for (local, tee) in [(false, false), (false, true), (true, false), (true, true)] {
+        for n in (1..=16).chain([31]) {
+            let tasks = 4 * n - 1;
+            let report = spawning(n, "kary:2", tasks).files(local, tee).run();
+            let bytes = u64::from(100 * tasks);
+            assert_eq!(report.code, Some(0), "{n}");
+            assert_eq!(report.file_bytes, bytes, "{n}");
+            assert_eq!(report.output_bytes, if tee { bytes } else { 0 }, "{n}");
         }
     }
 }

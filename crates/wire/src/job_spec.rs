@@ -64,14 +64,19 @@ impl JobSpec {
 
     /// The number of the app that `rank` belongs to, from 0: its `MPI_APPNUM`.
     pub fn app_of(&self, rank: Rank) -> u32 {
-        let index = self.apps.partition_point(|app| app.first_rank <= rank).saturating_sub(1);
-        u32::try_from(index).unwrap_or(u32::MAX)
+        app_of(&self.apps, rank)
     }
 
     /// The app of this number.
     pub fn app(&self, number: u32) -> Option<&App> {
         self.apps.get(usize::try_from(number).ok()?)
     }
+}
+
+/// The number of the app that `rank` belongs to, of those of its job.
+pub fn app_of(apps: &[App], rank: Rank) -> u32 {
+    let index = apps.partition_point(|app| app.first_rank <= rank).saturating_sub(1);
+    u32::try_from(index).unwrap_or(u32::MAX)
 }
 
 /// Where a job came from that a task has asked for (`MPI_Comm_spawn`).
@@ -152,6 +157,11 @@ impl OutputSpec {
             Stream::Stdout => self.stdout.as_ref(),
             Stream::Stderr => self.stderr.as_ref(),
         }
+    }
+
+    /// Whether something goes to files.
+    pub fn has_files(&self) -> bool {
+        self.stdout.is_some() || self.stderr.is_some()
     }
 
     /// Whether the user gets a stream.

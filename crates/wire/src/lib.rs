@@ -27,7 +27,7 @@ pub use channel::{Channel, ChannelError, Preamble, Refusal, VERSION};
 pub use frame::{Class, Decoder, Frame, FrameError, encode, encoded_len};
 pub use handshake::{Established, Expected, Handshake};
 pub use inbox::Inbox;
-pub use job_spec::{App, IoSpec, JobSpec, Origin, OutputSpec, Stdin};
+pub use job_spec::{App, IoSpec, JobSpec, Origin, OutputSpec, Stdin, app_of};
 pub use message::{
     AgentLoss, Hello, JobFault, JobWarning, Launch, LossCause, Mark, MarkKind, Message, Milestone,
     Output, Reads, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stream,

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Spawns over PMI-1, without MPI: `spawn.bash read HOST` has a task of its own read, on that host, what all of its parents
-# have put; `spawn.bash many TIMES HOSTS` spawns one after another, and waits for a line behind the first and the last.
+# have put; `spawn.bash echo HOST` spawns one that writes a line, and writes one itself; `spawn.bash many TIMES HOSTS` spawns one after another, and waits for a line behind the first and the last.
 
 say() {
     printf '%s\n' "$1" >&"$PMI_FD"
@@ -44,6 +44,10 @@ child)
         say "cmd=get kvsname=$2 key=card-$rank"
         echo "${answer#cmd=get_result }"
     done
+    ;;
+echo)
+    spawn "$2" echo 'a child'
+    echo 'a parent'
     ;;
 many)
     spawn "$3" true

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec;
 
 use bytes::Bytes;
-use model::{AgentId, JobId, Rank, Time};
+use model::{AgentId, JobId, NodeId, Rank, Time};
 use proto::Lines;
 use wire::{JobFault, JobSpec, Message, Output, Stream};
 
@@ -51,7 +51,8 @@ impl Door<'_> {
         let spec = &self.spec.io.output;
         if spec.is_written_there(stream) {
             let data = piece.clone().into_bytes();
-            self.effects.push_back(Effect::WriteFile { rank, stream, data });
+            let job = self.spec.job;
+            self.effects.push_back(Effect::WriteFile { job, rank, stream, data });
         }
         if !spec.is_written_there(stream) || spec.tee {
             self.up.push_back((None, piece));
@@ -60,6 +61,13 @@ impl Door<'_> {
 }
 
 impl Job {
+    /// Whether a member writes files of its tasks: those on its node, or the head, which has none, all.
+    pub(super) fn writes_files(&self, node: Option<NodeId>) -> bool {
+        let (output, map) = (&self.spec.io.output, &self.spec.map);
+        let has_some = |node| output.local && map.tasks_on(node) > 0;
+        output.has_files() && node.map_or(!output.local, has_some)
+    }
+
     pub(super) fn resume_lines(&mut self, now: Time) {
         for stream in self.tasks.values_mut().flat_map(|task| &mut task.streams) {
             stream.lines.on_resumed(now);
@@ -163,13 +171,14 @@ impl Engine {
     fn deliver(&mut self, output: Output) {
         let Some(job) = self.jobs.get(output.job) else { return };
         let spec = &job.spec.io.output;
-        let (output_job, rank, stream) = (output.job, output.rank, output.stream);
+        let (job, rank, stream) = (output.job, output.rank, output.stream);
         let data = output.into_bytes();
         if !spec.local && spec.file(stream).is_some() {
-            self.effects.push_back(Effect::WriteFile { rank, stream, data: data.clone() });
+            let data = data.clone();
+            self.effects.push_back(Effect::WriteFile { job, rank, stream, data });
         }
         if spec.goes_to_user(stream) {
-            self.effects.push_back(Effect::WriteOutput { job: output_job, rank, stream, data });
+            self.effects.push_back(Effect::WriteOutput { job, rank, stream, data });
         } else {
             self.credit.on_grant(u32::try_from(data.len()).unwrap_or(u32::MAX));
         }

@@ -50,7 +50,7 @@ impl Job {
 
 impl Engine {
     /// Takes a job that some have asked for: passes it to those below that have tasks of it, and has its programs
-    /// looked up here.
+    /// looked up and its files made here.
     pub(crate) fn take_spawned(&mut self, spec: Arc<JobSpec>) {
         let (id, node) = (spec.job, self.id.node());
         if self.jobs.get(id).is_some() {
@@ -59,11 +59,11 @@ impl Engine {
         let children = self.those_with_tasks(&self.job_children(), &spec.map);
         let mut job = Job::new(Arc::clone(&spec), node, children.iter().copied());
         job.progress = Some(Progress::towards(Milestone::Prepared, &children));
-        let has_tasks = job.has_tasks();
+        let is_busy = job.has_tasks() || job.writes_files(node);
         let apps = job.apps();
         self.jobs.insert(job);
         self.tell_some(children, Message::Spawn(Box::new((*spec).clone())));
-        if has_tasks {
+        if is_busy {
             let host = self.own_name.clone();
             self.effects.push_back(Effect::Prepare { job: spec, host, apps });
         } else {
@@ -108,6 +108,15 @@ impl Engine {
             self.events.push_back(Event::Launched(id));
         }
         self.spawn_tasks(id);
+    }
+
+    /// Forgets a job that some have asked for, and that is over.
+    pub(super) fn forget_job(&mut self, id: JobId) {
+        let node = self.id.node();
+        if self.jobs.get(id).is_some_and(|job| job.writes_files(node)) {
+            self.effects.push_back(Effect::CloseFiles(id));
+        }
+        self.jobs.remove(id);
     }
 
     /// Hands the answer to a request on to the node of the task that asked.

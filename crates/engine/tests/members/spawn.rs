@@ -3,10 +3,10 @@
 use bytes::{Bytes, BytesMut};
 use engine::{Effect, Input, LinkEnd, LinkId, exit_code};
 use model::{
-    AgentId, ExitStatus, IdSet, JobId, NameReply, NameRequest, Rank, Slots, SpawnProgram,
-    SpawnReply, SpawnRequest, StatusRuns, TaskMap, Tree, Usage,
+    AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, Rank, Slots,
+    SpawnProgram, SpawnReply, SpawnRequest, StatusRuns, TaskMap, Tree, Usage,
 };
-use wire::{JobFault, JobSpec, Launch, Message, Milestone, Origin, Stream};
+use wire::{IoSpec, JobFault, JobSpec, Launch, Message, Milestone, Origin, OutputSpec, Stream};
 
 use crate::member::{
     JOB, Member, PARENT, app, is_stop, job, job_on_each, killed, launched_agent, messages, running,
@@ -30,12 +30,23 @@ fn request(programs: &[(&str, u32)]) -> SpawnRequest {
 
 /// A head with a task and two slots on each of `n` nodes.
 fn head(n: u32) -> Member {
+    head_of(job_on_each(n), n)
+}
+
+fn head_of(job: JobSpec, n: u32) -> Member {
     let mut head = running(n, |config| {
-        config.job = JobSpec { universe_size: Some(2 * n), ..job_on_each(n) };
+        config.job = JobSpec { universe_size: Some(2 * n), ..job };
         config.muster.slots = vec![Slots::of(2); n as usize];
     });
     head.effects();
     head
+}
+
+/// One of two nodes that writes the tasks' standard output to files.
+fn head_with_files() -> Member {
+    let stdout = FilePattern::new("/out/%r").ok();
+    let output = OutputSpec { stdout, ..OutputSpec::default() };
+    head_of(JobSpec { io: IoSpec { output, ..IoSpec::default() }, ..job_on_each(2) }, 2)
 }
 
 fn asks(head: &mut Member, request: SpawnRequest) -> Vec<Message> {
@@ -174,6 +185,38 @@ fn a_program_that_is_missing_ends_the_whole_of_its_job_and_nothing_else() {
     assert_eq!((head.outcome().code, head.outcome().spawned_faults.len()), (0, 0));
     let sent = asks(&mut head, request(&[("./a", 2)]));
     assert!(matches!(&sent[..], [Message::Spawn(_), ..]), "its room is free: {sent:?}");
+}
+
+#[test]
+fn files_that_can_not_be_made_are_the_askers_affair_whoever_writes_them() {
+    let fault = |agent| {
+        let words = "`/out/job1.0`".into();
+        JobFault::Output { agent: AgentId(agent), errno: 13, words }
+    };
+    let mut head = head_with_files();
+    asks(&mut head, request(&[("./a", 2)]));
+    head.input(prepared(Some(fault(0))));
+    let words = "its output: could not write `/out/job1.0` (os error 13)";
+    assert_eq!(refusal(&head.sent()), words);
+    [1, 2].into_iter().for_each(|child| is_done(&mut head, child, SPAWNED));
+    assert!(head.effects().contains(&Effect::CloseFiles(SPAWNED)));
+    let mut head = head_with_files();
+    asks(&mut head, request(&[("./a", 2)]));
+    faults(&mut head, 2, fault(2));
+    let words = "its output: could not write `/out/job1.0` on n2 (os error 13)";
+    assert_eq!(refusal(&head.sent()), words);
+    assert_eq!(head.outcome().code, 0);
+}
+
+#[test]
+fn a_job_is_launched_when_the_head_has_made_its_files_too() {
+    let mut head = head_with_files();
+    asks(&mut head, request(&[("./a", 2)]));
+    [1, 2].into_iter().for_each(|child| reaches(&mut head, child, Milestone::Prepared));
+    assert_eq!(head.sent(), []);
+    head.input(prepared(None));
+    let sent = head.sent();
+    assert!(matches!(&sent[..], [Message::Launch(_), ..]), "{sent:?}");
 }
 
 #[test]

@@ -56,8 +56,13 @@ impl World<'_> {
             Effect::WriteOutput { job, rank, stream, data } => {
                 self.write_output(TaskId { job, rank }, stream, &data)
             }
-            Effect::WriteFile { rank, stream, data } => {
-                self.write_file(id, TaskId::first(rank), stream, &data)
+            Effect::WriteFile { job, rank, stream, data } => {
+                self.write_file(id, TaskId { job, rank }, stream, &data)
+            }
+            Effect::CloseFiles(job) => {
+                if !self.processes[id.0].files.remove(&job) {
+                    self.checker.violate(format!("files of job {} that were not made", job.0));
+                }
             }
             Effect::ReadInput(bytes) => self.want_input(bytes),
             Effect::StopInput => self.input_wanted = 0,
@@ -203,7 +208,8 @@ impl World<'_> {
         let agent = self.processes[id.0].agent;
         let may =
             if self.session.output.local { agent != AgentId::HEAD } else { agent == AgentId::HEAD };
-        if !may {
+        let is_made = of.job == JobId::FIRST || self.processes[id.0].files.contains(&of.job);
+        if !may || !is_made {
             self.checker.violate(format!("agent {agent} writes a file of rank {of}"));
         }
         let filed = self.filed.entry(agent).or_default();

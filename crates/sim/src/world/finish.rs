@@ -96,11 +96,10 @@ impl World<'_> {
         for (&of, task) in whole.flat_map(|process| &process.tasks) {
             for stream in [Stream::Stdout, Stream::Stderr] {
                 let output = &self.session.output;
-                let is_spawned = of.job != JobId::FIRST;
-                if is_spawned || output.goes_to_user(stream) {
+                if output.goes_to_user(stream) {
                     self.checker.on_stream_total(of, stream, task.written(stream));
                 }
-                if !is_spawned && output.file(stream).is_some() {
+                if output.file(stream).is_some() {
                     self.checker.on_file_total(of, stream, task.written(stream));
                 }
             }
@@ -195,6 +194,12 @@ impl World<'_> {
             let words =
                 format!("exit status 0, but {launched} of {n_tasks} ran, {failed:?} failed");
             self.checker.violations.push(words);
+        }
+        for Process { agent, files, .. } in &self.processes {
+            if !files.is_empty() {
+                let words = format!("agent {agent} has files of jobs that are over: {files:?}");
+                self.checker.violations.push(words);
+            }
         }
     }
 }

@@ -17,6 +17,10 @@ impl World<'_> {
     pub(super) fn prepare_spawned(&mut self, id: ProcessId, job: &JobSpec, apps: &[u32]) {
         let agent = self.processes[id.0].agent;
         self.checker.set_tasks(job.job, job.map.len());
+        let output = &job.io.output;
+        if output.has_files() && output.local == agent.node().is_some() {
+            self.processes[id.0].files.insert(job.job);
+        }
         if job.apps.iter().any(|app| program(app) != SCRIPTED.as_bytes()) {
             self.failing_jobs.insert(job.job);
         }
