@@ -60,6 +60,12 @@ fn what_can_not_be_started_is_an_error_to_the_caller_who_goes_on() {
 }
 
 #[test]
+fn fewer_tasks_than_were_asked_for_are_started_where_the_caller_permits_it_and_are_told_apart() {
+    let ended = parents("spawn-soft", "soft").run().with_status(0);
+    ended.says(&["6 came, 14 did not", "parent: 8 together", "child: 8 together"]);
+}
+
+#[test]
 fn jobs_connect_by_a_name() {
     let ended = parents("spawn-port", "port").run().with_status(0);
     let lines = ["parent: 3 together", "child: 3 together"];

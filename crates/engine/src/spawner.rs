@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use model::{
-    HostList, IdSet, JobId, NodeId, PlacementError, Rank, Request, Slots, SpawnProgram, SpawnReply,
-    SpawnRequest, TaskMap, place,
+    HostList, IdSet, JobId, NodeId, PlacementError, Rank, Request, Slots, SoftCounts, SpawnProgram,
+    SpawnReply, SpawnRequest, SpawnedTasks, TaskMap, place,
 };
 use proto::Event;
 use wire::{App, IoSpec, JobFault, JobSpec, JobWarning, Launch, Message, Milestone, Origin, Stdin};
@@ -44,6 +44,7 @@ pub(crate) struct Spawner {
 struct Spawned {
     map: TaskMap,
     kvsname: String,
+    programs: Vec<SpawnedTasks>,
     stage: Stage,
     /// What is kept of it from its launch on, where records are wanted.
     record: Option<Box<SpawnedJob>>,
@@ -70,10 +71,10 @@ const REFUSALS_TOLD_MAX: u32 = 8;
 const JOBS_MAX: u32 = 1 << 24;
 
 impl Spawned {
-    fn new(spec: &JobSpec, caller: (JobId, Rank)) -> Spawned {
+    fn new(spec: &JobSpec, programs: Vec<SpawnedTasks>, caller: (JobId, Rank)) -> Spawned {
         let (map, kvsname) = (spec.map.clone(), spec.kvsname.clone());
         let record = spec.io.records.then(|| Box::new(SpawnedJob::new(spec, caller)));
-        Spawned { map, kvsname, stage: Stage::Starting(caller), record }
+        Spawned { map, kvsname, programs, stage: Stage::Starting(caller), record }
     }
 }
 
@@ -118,9 +119,9 @@ impl Spawner {
             None => Err(ENDING.to_string()),
         };
         match spec {
-            Ok(spec) => {
+            Ok((spec, programs)) => {
                 self.last = spec.job;
-                self.jobs.insert(spec.job, Spawned::new(&spec, caller));
+                self.jobs.insert(spec.job, Spawned::new(&spec, programs, caller));
                 orders.down.push(Message::Spawn(Box::new(spec)));
             }
             Err(words) => self.refuse(caller, words, orders),
@@ -148,8 +149,8 @@ impl Spawner {
             }
             Milestone::Created => {
                 job.stage = Stage::Running;
-                let (kvsname, tasks) = (job.kvsname.clone(), job.map.len());
-                reply(caller, SpawnReply::Started { kvsname, tasks }, orders);
+                let (kvsname, programs) = (job.kvsname.clone(), job.programs.clone());
+                reply(caller, SpawnReply::Started { kvsname, programs }, orders);
             }
         }
     }
@@ -211,20 +212,25 @@ impl Spawner {
         used
     }
 
-    /// The job that a task asks for, or why there is none.
-    fn spec(&self, by: JobId, request: SpawnRequest, members: &IdSet) -> Result<JobSpec, String> {
+    /// The job that a task asks for, with how many tasks of each program, or why there is none.
+    fn spec(
+        &self,
+        by: JobId,
+        request: SpawnRequest,
+        members: &IdSet,
+    ) -> Result<(JobSpec, Vec<SpawnedTasks>), String> {
         if self.last.0 + 1 >= JOBS_MAX {
             return Err(format!("a session has no more than {JOBS_MAX} jobs"));
         }
         let job = JobId(self.last.0 + 1);
-        let map = self.place(&request, members)?;
+        let (map, programs) = self.place(&request, members)?;
         let mut first_rank = Rank(0);
         let mut apps = Vec::new();
-        for program in &request.programs {
+        for (program, tasks) in request.programs.iter().zip(&programs) {
             apps.push(self.app(first_rank, program)?);
-            first_rank.0 += program.tasks;
+            first_rank.0 += tasks.created;
         }
-        Ok(JobSpec {
+        let spec = JobSpec {
             job,
             apps,
             map,
@@ -233,7 +239,8 @@ impl Spawner {
             origin: Some(Origin { kvsname: self.kvsname_of(by), preput: request.preput }),
             io: IoSpec { stdin: Stdin::Nobody, ..self.first.io.clone() },
             ..self.first.clone()
-        })
+        };
+        Ok((spec, programs))
     }
 
     fn kvsname_of(&self, job: JobId) -> String {
@@ -257,34 +264,53 @@ impl Spawner {
         Ok(App { first_rank, argv, env: model.env.clone(), dir })
     }
 
-    /// Places each program in the room that those before it have left.
-    fn place(&self, request: &SpawnRequest, members: &IdSet) -> Result<TaskMap, String> {
-        let wanted = request.tasks();
+    /// Places each program in the room that those before it have left, with as many tasks as it permits. What those
+    /// behind it need at least is kept for them.
+    fn place(
+        &self,
+        request: &SpawnRequest,
+        members: &IdSet,
+    ) -> Result<(TaskMap, Vec<SpawnedTasks>), String> {
         let mut used = self.used();
-        self.check_universe(wanted, &used)?;
-        let mut map = TaskMap::new();
-        for program in &request.programs {
+        let wanted: Vec<Wanted> =
+            request.programs.iter().map(Wanted::of).collect::<Result<_, _>>()?;
+        let mut needed: u64 = wanted.iter().map(|wanted| u64::from(wanted.least)).sum();
+        self.check_universe(needed, &used)?;
+        let (mut map, mut programs) = (TaskMap::new(), Vec::new());
+        for (program, wanted) in request.programs.iter().zip(&wanted) {
+            needed -= u64::from(wanted.least);
             let nodes = self.nodes_for(program, members)?;
             let slots: Vec<Slots> = nodes.iter().map(|node| self.free(*node, &used)).collect();
-            let tasks = Request { tasks: Some(program.tasks), ..Request::default() };
-            let too_large = |_| PlacementError::TooLarge(wanted);
+            let free = self.free_of_universe(&used).map(|free| free.saturating_sub(needed));
+            let room = [free, room_of(&slots)].into_iter().flatten().min();
+            let created = wanted.most(room);
+            let tasks = Request { tasks: Some(created), ..Request::default() };
+            let too_large = |_| PlacementError::TooLarge(request.tasks());
             let placed = place(&slots, &tasks)
                 .and_then(|placed| placed.over(&nodes).map_err(too_large))
                 .map_err(|error| error.to_string())?;
             count(&mut used, &placed);
             map.append(&placed).map_err(|error| too_large(error).to_string())?;
+            programs.push(SpawnedTasks { asked: program.tasks, created });
         }
-        if map.is_empty() { Err(no_tasks()) } else { Ok(map) }
+        if map.is_empty() { Err(no_tasks()) } else { Ok((map, programs)) }
     }
 
-    fn check_universe(&self, wanted: u64, used: &[u32]) -> Result<(), String> {
-        let Some(universe) = self.first.universe_size else { return Ok(()) };
-        let used: u64 = used.iter().copied().map(u64::from).sum();
-        let free = u64::from(universe).saturating_sub(used);
-        if wanted <= free {
+    fn check_universe(&self, needed: u64, used: &[u32]) -> Result<(), String> {
+        let (Some(universe), Some(free)) = (self.first.universe_size, self.free_of_universe(used))
+        else {
+            return Ok(());
+        };
+        if needed <= free {
             return Ok(());
         }
-        Err(format!("{wanted} tasks do not fit: {free} of {universe} slots are free"))
+        Err(format!("{needed} tasks do not fit: {free} of {universe} slots are free"))
+    }
+
+    /// How many of all slots are free, where it is known how many there are.
+    fn free_of_universe(&self, used: &[u32]) -> Option<u64> {
+        let used: u64 = used.iter().copied().map(u64::from).sum();
+        Some(u64::from(self.first.universe_size?).saturating_sub(used))
     }
 
     /// The room that is left on a node; nothing says how much where no node has slots.
@@ -317,6 +343,44 @@ impl Spawner {
         };
         hosts.nodes().iter().map(|node| find(&node.name)).collect()
     }
+}
+
+/// How many tasks a program may have.
+struct Wanted {
+    /// `maxprocs`.
+    tasks: u32,
+    soft: Option<SoftCounts>,
+    /// The fewest.
+    least: u32,
+}
+
+impl Wanted {
+    /// What the caller says, where that permits any number at all.
+    fn of(program: &SpawnProgram) -> Result<Wanted, String> {
+        let tasks = program.tasks;
+        let Some(text) = program.info("soft") else {
+            return Ok(Wanted { tasks, soft: None, least: tasks });
+        };
+        let text = String::from_utf8_lossy(text);
+        let soft: SoftCounts =
+            text.parse().map_err(|error| format!("info key `soft` (`{text}`): {error}"))?;
+        let least = soft.smallest().filter(|least| *least <= tasks).ok_or_else(|| {
+            format!("info key `soft` (`{text}`) permits none of the numbers from 1 to {tasks}")
+        })?;
+        Ok(Wanted { tasks, soft: Some(soft), least })
+    }
+
+    /// The most that may be where there is room for so many; the fewest where there is too little.
+    fn most(&self, room: Option<u64>) -> u32 {
+        let Some(soft) = &self.soft else { return self.tasks };
+        let limit = room.and_then(|room| u32::try_from(room).ok()).unwrap_or(u32::MAX);
+        soft.largest_at_most(self.tasks.min(limit)).unwrap_or(self.least)
+    }
+}
+
+/// The room that nodes have together, where something says it.
+fn room_of(slots: &[Slots]) -> Option<u64> {
+    slots.iter().map(|slots| slots.given.map(u64::from)).sum()
 }
 
 /// Adds the tasks of a job to those that each node has.

@@ -28,6 +28,7 @@ mod task_map;
 
 mod file_pattern;
 
+mod soft_counts;
 mod spawn;
 
 mod status;
@@ -51,7 +52,8 @@ pub use rank_group::RankGroup;
 pub use rankmap::{RankMap, RankMapError, RankMapMisfit, RankMapProblem};
 pub use ring::{RingPlace, RingStretch};
 pub use route::{Route, RouteError};
-pub use spawn::{NameValue, SpawnProgram, SpawnReply, SpawnRequest};
+pub use soft_counts::{SoftCounts, SoftCountsError};
+pub use spawn::{NameValue, SpawnProgram, SpawnReply, SpawnRequest, SpawnedTasks};
 pub use status::{ExitStatus, Signal, SignalError};
 pub use status_runs::{StatusRun, StatusRuns};
 pub use task_map::{TASKS_MAX, TaskMap, TaskMapError, TaskRun};

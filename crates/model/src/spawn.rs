@@ -20,7 +20,7 @@ pub struct SpawnRequest {
 /// One of them.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct SpawnProgram {
-    /// How many tasks run it.
+    /// How many tasks run it, at most where `info` has a `soft`.
     pub tasks: u32,
     /// The program and its arguments; never empty.
     pub argv: Vec<Vec<u8>>,
@@ -35,11 +35,44 @@ pub enum SpawnReply {
     Started {
         /// The name of its key-value space.
         kvsname: String,
-        /// How many tasks it has.
-        tasks: u32,
+        /// How many tasks there are of each program.
+        programs: Vec<SpawnedTasks>,
     },
     /// None of them runs: why not.
     Refused(String),
+}
+
+/// The tasks of one program.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct SpawnedTasks {
+    /// How many were asked for.
+    pub asked: u32,
+    /// How many there are, which `soft` lets be fewer.
+    pub created: u32,
+}
+
+/// What MPICH and its kin take for `MPI_ERR_SPAWN`.
+const NOT_CREATED: u32 = 42;
+
+impl SpawnedTasks {
+    /// An error code for each task that was asked for: 0 for those that were created.
+    pub fn codes(programs: &[SpawnedTasks]) -> impl Iterator<Item = u32> {
+        let code = |program: &SpawnedTasks| {
+            let SpawnedTasks { asked, created } = *program;
+            (0..asked).map(move |index| if index < created { 0 } else { NOT_CREATED })
+        };
+        programs.iter().flat_map(code)
+    }
+
+    /// How many were asked for.
+    pub fn asked(programs: &[SpawnedTasks]) -> u64 {
+        programs.iter().map(|program| u64::from(program.asked)).sum()
+    }
+
+    /// How many of these were not created.
+    pub fn missing(programs: &[SpawnedTasks]) -> u64 {
+        programs.iter().map(|it| u64::from(it.asked.saturating_sub(it.created))).sum()
+    }
 }
 
 impl SpawnRequest {

@@ -9,7 +9,7 @@
 //! one read of a connection to `PMI_PORT` finds), `connected RANK [2]` (that was a task's, which sent each line of input
 //! behind it, or each as a frame), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|FOUND` (of
 //! the name service), `close FIRST LEFT RIGHT` (the ring is closed), `gathered` (the allgather comes back, with the
-//! input's `RANK=VALUE` from elsewhere), `spawned RANK TASKS` (its job of so many tasks runs), `spawned RANK refused`
+//! input's `RANK=VALUE` from elsewhere), `spawned RANK TASKS[/ASKED],...` (its job of so many tasks for each program runs), `spawned RANK refused`
 //! (with the input's reason).
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
@@ -21,7 +21,7 @@ use std::path::Path;
 use bytes::{Bytes, BytesMut};
 use model::{
     NameReply, NameRequest, PairName, PmiOffer, Rank, RankGroup, RingPlace, RingStretch,
-    SpawnReply, SpawnRequest,
+    SpawnReply, SpawnRequest, SpawnedTasks,
 };
 use pmi::{
     Call, ClientState, Effect, Introduction, JobInfo, LocalTask, Message, MessageBuffer, Pairs,
@@ -460,12 +460,21 @@ fn show_spawn(request: &SpawnRequest) -> String {
     shown
 }
 
-/// `spawned RANK TASKS`, or `spawned RANK refused`, with the reason as input.
+/// `spawned RANK TASKS`, for several programs with commas between, or `spawned RANK refused`, with the reason as input.
 fn spawn_reply(case: &Case<'_>) -> SpawnReply {
     match case.args[1] {
         "refused" => SpawnReply::Refused(case.input.join(" ")),
-        tasks => SpawnReply::Started { kvsname: "kvs_2".into(), tasks: tasks.parse().unwrap() },
+        programs => {
+            let programs = programs.split(',').map(spawned_tasks).collect();
+            SpawnReply::Started { kvsname: "kvs_2".into(), programs }
+        }
     }
+}
+
+/// `CREATED`, or `CREATED/ASKED`.
+fn spawned_tasks(text: &str) -> SpawnedTasks {
+    let (created, asked) = text.split_once('/').unwrap_or((text, text));
+    SpawnedTasks { asked: asked.parse().unwrap(), created: created.parse().unwrap() }
 }
 
 fn show_pair(pair: &pmi::Pair) -> String {

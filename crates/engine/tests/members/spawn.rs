@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use engine::{Effect, Input, LinkEnd, LinkId, exit_code};
 use model::{
     AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, Rank, Slots,
-    SpawnProgram, SpawnReply, SpawnRequest, StatusRuns, TaskMap, Tree, Usage,
+    SpawnProgram, SpawnReply, SpawnRequest, SpawnedTasks, StatusRuns, TaskMap, Tree, Usage,
 };
 use wire::{IoSpec, JobFault, JobSpec, Launch, Message, Milestone, Origin, OutputSpec, Stream};
 
@@ -87,6 +87,19 @@ fn refusal(sent: &[Message]) -> String {
     }
 }
 
+#[track_caller]
+fn started(sent: &[Message]) -> Vec<SpawnedTasks> {
+    match answer(sent) {
+        SpawnReply::Started { programs, .. } => programs,
+        SpawnReply::Refused(words) => panic!("{words}"),
+    }
+}
+
+/// So many tasks were asked for, and are there.
+fn all(tasks: u32) -> SpawnedTasks {
+    SpawnedTasks { asked: tasks, created: tasks }
+}
+
 fn has_stop(sent: &[Message], id: JobId) -> bool {
     sent.iter().any(|message| matches!(message, Message::Stop { job, .. } if *job == id))
 }
@@ -114,7 +127,7 @@ fn a_job_is_prepared_then_launched_then_answered_for_and_only_its_nodes_hear_of_
     reaches(&mut head, 2, Milestone::Created);
     let sent = head.sent();
     let kvsname = spec.kvsname.clone();
-    assert_eq!(answer(&sent), SpawnReply::Started { kvsname, tasks: 1 });
+    assert_eq!(answer(&sent), SpawnReply::Started { kvsname, programs: vec![all(1)] });
     assert_eq!(sent.len(), 1);
 }
 
@@ -145,6 +158,71 @@ fn what_can_not_be_placed_is_refused_and_nobody_hears_of_it() {
     }
 }
 
+/// `programs` with so many tasks each, and with what is `soft`.
+fn soft_request(programs: &[(u32, &str)]) -> SpawnRequest {
+    let mut request = request(&vec![("./a", 0); programs.len()]);
+    for (program, (tasks, soft)) in request.programs.iter_mut().zip(programs) {
+        program.tasks = *tasks;
+        program.info.push((b"soft".to_vec(), soft.as_bytes().to_vec()));
+    }
+    request
+}
+
+#[test]
+fn as_many_tasks_are_started_as_soft_permits_and_as_there_are_slots_for() {
+    for n in (1..=16).chain([31, 64, 100, 300]) {
+        let odd = (n - 1) / 2 * 2 + 1;
+        for (soft, tasks, created) in [
+            ("1:100000", 1_000, n),
+            ("0:100000", 1, 1),
+            ("1:100001:2", 1_000, odd),
+            ("100001:1:-2", 1_000, odd),
+            ("1,100000", 1_000, 1),
+        ] {
+            let mut head = head(n);
+            let sent = asks(&mut head, soft_request(&[(tasks, soft)]));
+            let [Message::Spawn(spec), ..] = &sent[..] else { panic!("{sent:?}") };
+            assert_eq!(spec.map.len(), created, "{n}: {soft}");
+            for milestone in [Milestone::Prepared, Milestone::Created] {
+                let nodes = spec.map.nodes();
+                nodes.iter().for_each(|node| reaches(&mut head, u64::from(node) + 1, milestone));
+            }
+            let programs = started(&head.sent());
+            assert_eq!(programs, [SpawnedTasks { asked: tasks, created }], "{n}: {soft}");
+        }
+    }
+}
+
+#[test]
+fn what_other_programs_need_at_least_is_kept_for_them() {
+    for (programs, created) in [
+        (&[(9, "1:9"), (9, "1:9")][..], &[3, 1][..]),
+        (&[(9, "1:9"), (2, "2")], &[2, 2]),
+        (&[(2, "2"), (9, "1:9")], &[2, 2]),
+        (&[(9, "1,4"), (9, "1:9")], &[1, 3]),
+    ] {
+        let mut head = head(4);
+        let sent = asks(&mut head, soft_request(programs));
+        let [Message::Spawn(spec), ..] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!(spec.map.len(), 4);
+        assert_eq!([spec.apps[1].first_rank.0, 4 - spec.apps[1].first_rank.0], created);
+    }
+}
+
+#[test]
+fn a_soft_number_that_can_not_be_had_or_understood_is_refused() {
+    for (tasks, soft, words) in [
+        (4, "2:4", "2 tasks do not fit: 1 of 2 slots are free"),
+        (4, "5:9", "info key `soft` (`5:9`) permits none of the numbers from 1 to 4"),
+        (4, "-2:0", "permits none of the numbers from 1 to 4"),
+        (0, "0:4", "permits none of the numbers from 1 to 0"),
+        (4, "1:4:", "info key `soft` (`1:4:`): `` is not a number of tasks"),
+    ] {
+        let sent = asks(&mut head(1), soft_request(&[(tasks, soft)]));
+        assert!(refusal(&sent).contains(words), "{sent:?}");
+    }
+}
+
 #[test]
 fn programs_of_one_request_share_the_room_and_what_is_over_leaves_nothing_behind() {
     let mut head = head(2);
@@ -160,7 +238,7 @@ fn programs_of_one_request_share_the_room_and_what_is_over_leaves_nothing_behind
                 head.message(LinkId(child), Message::Reached(JobId(number), milestone));
             }
         }
-        assert!(matches!(answer(&head.sent()), SpawnReply::Started { tasks: 2, .. }));
+        assert_eq!(started(&head.sent()), [all(1), all(1)]);
         [1, 2].into_iter().for_each(|child| is_done(&mut head, child, JobId(number)));
         head.effects();
         let lines = head.lines_of_state();
@@ -435,7 +513,7 @@ fn three_hundred_jobs_one_after_another_leave_nothing_on_the_agent_whose_task_as
         agent.input(prepared(None));
         agent.message(PARENT, order_to_launch());
         agent.input(Input::Spawned { job: SPAWNED, rank: Rank(0), result: Ok(200) });
-        let reply = SpawnReply::Started { kvsname: "kvs_0.1".into(), tasks: 1 };
+        let reply = SpawnReply::Started { kvsname: "kvs_0.1".into(), programs: vec![all(1)] };
         agent.message(PARENT, Message::SpawnReply(JOB, CALLER, Box::new(reply)));
         assert!(agent.effects().iter().any(|effect| matches!(effect, Effect::PmiSend { .. })));
         ends(&mut agent);

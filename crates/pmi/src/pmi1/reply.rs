@@ -1,9 +1,11 @@
 //! The lines that clients get, in the form that every known client accepts (`reference/pmi1.md` §3).
 
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use bytes::BytesMut;
-use model::{NameReply, Rank, SpawnReply};
+use model::{NameReply, Rank, SpawnReply, SpawnedTasks};
 
 use crate::{JobInfo, PutError};
 
@@ -93,14 +95,10 @@ pub(crate) fn looked_up(out: &mut BytesMut, reply: &NameReply) {
 /// the buffer that some read lines into.
 pub(crate) fn spawned(out: &mut BytesMut, reply: &SpawnReply) {
     match reply {
-        SpawnReply::Started { tasks, .. } => {
-            out.extend_from_slice(b"cmd=spawn_result rc=0");
-            if *tasks <= ERRCODES_MAX {
-                out.extend_from_slice(b" errcodes=0");
-                (1..*tasks).for_each(|_| out.extend_from_slice(b",0"));
-            }
-            out.extend_from_slice(b"\n");
-        }
+        SpawnReply::Started { programs, .. } => match error_codes(programs, ERRCODES_BYTES_MAX) {
+            Some(codes) => parts(out, &[b"cmd=spawn_result rc=0 errcodes=", codes.as_bytes()]),
+            None => parts(out, &[b"cmd=spawn_result rc=0"]),
+        },
         SpawnReply::Refused(words) => {
             out.extend_from_slice(b"cmd=spawn_result rc=-1 status=1 msg=");
             let word = |byte| if matches!(byte, b' ' | b'\n' | b'\\') { b'_' } else { byte };
@@ -110,8 +108,17 @@ pub(crate) fn spawned(out: &mut BytesMut, reply: &SpawnReply) {
     }
 }
 
-/// Tasks whose error codes fit a line.
-const ERRCODES_MAX: u32 = 400;
+/// What fits the line of a client that reads it into a kilobyte.
+const ERRCODES_BYTES_MAX: usize = 960;
+
+/// The error code of each task that was asked for, between commas, where they fit so many bytes.
+pub(crate) fn error_codes(programs: &[SpawnedTasks], bytes_max: usize) -> Option<String> {
+    if SpawnedTasks::asked(programs) > bytes_max as u64 {
+        return None;
+    }
+    let codes: Vec<String> = SpawnedTasks::codes(programs).map(|code| code.to_string()).collect();
+    Some(codes.join(",")).filter(|codes| codes.len() <= bytes_max)
+}
 
 fn name_result(reply: &NameReply) -> &'static [u8] {
     match reply {

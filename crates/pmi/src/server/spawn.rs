@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use core::mem;
 
 use bytes::BytesMut;
-use model::{Rank, SpawnReply, SpawnRequest};
+use model::{Rank, SpawnReply, SpawnRequest, SpawnedTasks};
 
 use super::{Effect, Server};
 use crate::asker::Asker;
@@ -86,8 +86,13 @@ fn answer_frame(out: &mut BytesMut, thread: Option<&[u8]>, result: &SpawnReply) 
     };
     let frame = Reply::to(out, b"spawn", thread, code);
     match result {
-        SpawnReply::Started { kvsname, .. } => {
-            frame.field("jobid", kvsname).field("nerrs", 0).end();
+        SpawnReply::Started { kvsname, programs } => {
+            let missing = SpawnedTasks::missing(programs);
+            let frame = frame.field("jobid", kvsname).field("nerrs", missing);
+            match reply::error_codes(programs, Limits::PMI2.value).filter(|_| missing > 0) {
+                Some(codes) => frame.field("errcodes", codes).end(),
+                None => frame.end(),
+            }
         }
         SpawnReply::Refused(words) => frame.field("errmsg", words).end(),
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::{
     AgentId, ExitStatus, FilePattern, IdSet, JobId, NameReply, NameRequest, PairName, PmiOffer,
     Rank, RankGroup, RingStretch, Route, Signal, SpawnProgram, SpawnReply, SpawnRequest,
-    StatusRuns, TaskMap, Tree, Usage,
+    SpawnedTasks, StatusRuns, TaskMap, Tree, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -277,9 +277,14 @@ fn spawn_request() -> impl Strategy<Value = SpawnRequest> {
 
 fn spawn_reply() -> impl Strategy<Value = SpawnReply> {
     prop_oneof![
-        (words(), number()).prop_map(|(kvsname, tasks)| SpawnReply::Started { kvsname, tasks }),
+        (words(), vec(spawned_tasks(), 0..4))
+            .prop_map(|(kvsname, programs)| SpawnReply::Started { kvsname, programs }),
         words().prop_map(SpawnReply::Refused),
     ]
+}
+
+fn spawned_tasks() -> impl Strategy<Value = SpawnedTasks> {
+    (number(), number()).prop_map(|(asked, created)| SpawnedTasks { asked, created })
 }
 
 fn ring_stretch() -> impl Strategy<Value = RingStretch> {
