@@ -17,6 +17,8 @@ pub(crate) struct Layout {
     pub(crate) placement: Placement,
     /// Nodes without tasks, for jobs that tasks start.
     pub(crate) idle: Vec<Node>,
+    /// Nodes without tasks that are not, where they could be.
+    pub(crate) unused: Vec<Node>,
     /// Nodes without tasks, for whom of the others does not come up.
     pub(crate) spares: Vec<Node>,
     /// The first rank of each of the job's programs.
@@ -51,8 +53,10 @@ impl Layout {
         };
         let nodes_min = nodes_min(args, count(&placement.nodes))?;
         must_stay(args, nodes_min.is_some() || !spares.is_empty())?;
+        let (idle, unused) = without_tasks(args, &placement, allocation.nodes);
         Ok(Layout {
-            idle: idle(args, &placement, allocation.nodes),
+            idle,
+            unused,
             placement,
             spares,
             first_ranks,
@@ -83,10 +87,12 @@ impl Layout {
         let programs = apps.map(place).collect::<Result<Vec<_>, _>>()?;
         let placement = Placement::joined(&programs).map_err(SetupError::Placement)?;
         let nodes = allocations.into_iter().flat_map(|allocation| allocation.nodes);
+        let (idle, unused) = without_tasks(args, &placement, nodes);
         Ok(Layout {
             first_ranks: first_ranks(programs.iter().map(|program| program.map.len())),
             request: request(args, Some(placement.map.len())),
-            idle: idle(args, &placement, nodes),
+            idle,
+            unused,
             placement,
             spares: Vec::new(),
             warnings,
@@ -119,14 +125,20 @@ impl Layout {
     }
 }
 
-/// The nodes without tasks that are brought up nevertheless.
-fn idle(args: &RunArgs, placement: &Placement, nodes: impl IntoIterator<Item = Node>) -> Vec<Node> {
-    if !args.all_hosts {
-        return Vec::new();
-    }
+/// The nodes without tasks: those that are brought up nevertheless, and those that are not.
+fn without_tasks(
+    args: &RunArgs,
+    placement: &Placement,
+    nodes: impl IntoIterator<Item = Node>,
+) -> (Vec<Node>, Vec<Node>) {
     let used = placement.nodes.iter().map(|node| node.name.clone());
     let mut known: BTreeSet<String> = used.collect();
-    nodes.into_iter().filter(|node| known.insert(node.name.clone())).collect()
+    let others = nodes.into_iter().filter(|node| known.insert(node.name.clone())).collect();
+    match (args.all_hosts, args.on_missing, args.spares) {
+        (true, ..) => (others, Vec::new()),
+        (false, OnMissing::Abort, 0) => (Vec::new(), others),
+        (false, ..) => (Vec::new(), Vec::new()), // the option is no way out
+    }
 }
 
 /// The hosts of each program, without those that are left out, and what to tell of that.

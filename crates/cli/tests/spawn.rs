@@ -60,6 +60,18 @@ fn what_can_not_be_started_is_an_error_to_the_caller_who_goes_on() {
 }
 
 #[test]
+fn a_refusal_names_the_option_that_would_add_the_hosts_without_tasks() {
+    let run = |hosts| on_hosts("spawn-idle", hosts, "").words("-n 1").arg(script("spawn.bash"));
+    let ended = run("a:2,b:1").words("echo b").run().with_status(0);
+    let why = "no agent runs on `b`, which has no tasks: `--all-hosts` adds its 1 slot";
+    assert!(ended.stderr.contains(why), "{}", ended.stderr);
+    let ended = run("a:1,b:1,c:2").words("echo a").run().with_status(0);
+    let why =
+        "1 tasks do not fit: 0 of 1 slots are free; `--all-hosts` adds the 3 slots of 2 hosts";
+    assert!(ended.stderr.contains(why), "{}", ended.stderr);
+}
+
+#[test]
 fn fewer_tasks_than_were_asked_for_are_started_where_the_caller_permits_it_and_are_told_apart() {
     let ended = parents("spawn-soft", "soft").run().with_status(0);
     ended.says(&["6 came, 14 did not", "parent: 8 together", "child: 8 together"]);

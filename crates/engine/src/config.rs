@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, Muster, Signal, Tree};
+use model::{AgentId, Muster, Signal, Slots, Tree};
 use wire::{JobSpec, SessionSpec};
 
 /// A driver's number for a link; never used twice by one driver.
@@ -32,6 +32,8 @@ pub struct HeadConfig {
     pub job: JobSpec,
     /// Which nodes it needs; movable if the job is.
     pub muster: Muster,
+    /// Hosts that the user gave and that get no agent, as for jobs that tasks start.
+    pub unused: Vec<(String, Slots)>,
     /// How long all agents may take to join. `None`: as long as some join every now and then.
     pub join_timeout: Option<Duration>,
     /// The most children in an adaptive tree, where fewer than usual are all that the head's limits

@@ -32,6 +32,8 @@ pub(crate) struct Spawner {
     names: Vec<String>,
     /// The room on each node.
     slots: Vec<Slots>,
+    /// Hosts that have no agent, and how much room they would add.
+    unused: Vec<(String, Slots)>,
     /// Jobs that are not over.
     jobs: BTreeMap<JobId, Spawned>,
     /// The number of the last job.
@@ -85,6 +87,7 @@ impl Spawner {
             first: config.job,
             names: config.names,
             slots: config.muster.slots,
+            unused: config.unused,
             jobs: BTreeMap::new(),
             refusals_told: 0,
         }
@@ -288,7 +291,7 @@ impl Spawner {
             let too_large = |_| PlacementError::TooLarge(request.tasks());
             let placed = place(&slots, &tasks)
                 .and_then(|placed| placed.over(&nodes).map_err(too_large))
-                .map_err(|error| error.to_string())?;
+                .map_err(|error| self.why_too_few(&error))?;
             count(&mut used, &placed);
             map.append(&placed).map_err(|error| too_large(error).to_string())?;
             programs.push(SpawnedTasks { asked: program.tasks, created });
@@ -304,7 +307,27 @@ impl Spawner {
         if needed <= free {
             return Ok(());
         }
-        Err(format!("{needed} tasks do not fit: {free} of {universe} slots are free"))
+        let hint = self.hint();
+        Err(format!("{needed} tasks do not fit: {free} of {universe} slots are free{hint}"))
+    }
+
+    fn why_too_few(&self, error: &PlacementError) -> String {
+        let is_full = matches!(error, PlacementError::TooManyTasks { .. });
+        format!("{error}{}", if is_full { self.hint() } else { String::new() })
+    }
+
+    /// What would give more room, behind words that say that there is too little.
+    fn hint(&self) -> String {
+        if self.unused.is_empty() {
+            return String::new();
+        }
+        let hosts = counted(self.unused.len() as u64, "host");
+        let slots = self.unused.iter().map(|(_, slots)| slots.given.map(u64::from));
+        let room = match slots.sum::<Option<u64>>() {
+            Some(slots) => format!("the {} of {hosts}", counted(slots, "slot")),
+            None => hosts,
+        };
+        format!("; `--all-hosts` adds {room} without tasks")
     }
 
     /// How many of all slots are free, where it is known how many there are.
@@ -335,13 +358,25 @@ impl Spawner {
             let is_it =
                 |node: &NodeId| self.names.get(node.0 as usize).is_some_and(|it| it == name);
             let found = there.iter().copied().find(is_it);
-            found.ok_or_else(|| {
-                format!(
-                    "no agent runs on `{name}`: hosts without tasks have one with `--all-hosts`"
-                )
-            })
+            found.ok_or_else(|| self.why_not(name))
         };
         hosts.nodes().iter().map(|node| find(&node.name)).collect()
+    }
+
+    /// Why no task runs on a host.
+    fn why_not(&self, name: &str) -> String {
+        let is_it = |(host, _): &&(String, Slots)| host == name;
+        match self.unused.iter().find(is_it) {
+            Some((_, slots)) => {
+                let slots = slots.given.map(|slots| counted(slots.into(), "slot"));
+                let room = slots.map_or("it".into(), |slots| format!("its {slots}"));
+                format!("no agent runs on `{name}`, which has no tasks: `--all-hosts` adds {room}")
+            }
+            None if self.names.iter().any(|host| host == name) => {
+                format!("no agent runs on `{name}`: it is a spare, or did not come up")
+            }
+            None => format!("`{name}` is no host of the session: name it in `--hosts`"),
+        }
     }
 }
 
@@ -388,6 +423,10 @@ fn count(used: &mut [u32], map: &TaskMap) {
     for (used, tasks) in used.iter_mut().zip(map.counts()) {
         *used = used.saturating_add(tasks);
     }
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn no_tasks() -> String {

@@ -241,6 +241,7 @@ impl Network {
             tree,
             session: session.clone(),
             job: job.clone(),
+            unused: vec![],
             muster: Muster::strict(n),
             join_timeout: None,
             children_max: u32::MAX,

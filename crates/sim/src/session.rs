@@ -533,6 +533,7 @@ impl Session {
             tree: self.tree,
             session: self.spec.clone(),
             job: self.job(),
+            unused: vec![],
             muster: self.muster(),
             join_timeout: self.join_timeout,
             children_max: self.children_max,

@@ -27,6 +27,7 @@ impl Member {
             tree: Tree::Flat,
             session: session(),
             job: job(n, 1),
+            unused: vec![],
             muster: Muster::strict(n),
             join_timeout: None,
             children_max: u32::MAX,

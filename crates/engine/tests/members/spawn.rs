@@ -145,7 +145,7 @@ fn what_can_not_be_placed_is_refused_and_nobody_hears_of_it() {
     for (request, words) in [
         (request(&[("./worker", 3)]), "3 tasks do not fit: 2 of 4 slots are free"),
         (request(&[("./worker", u32::MAX), ("b", u32::MAX)]), "do not fit: 2 of 4 slots are free"),
-        (on("n3"), "no agent runs on `n3`"),
+        (on("n3"), "`n3` is no host of the session: name it in `--hosts`"),
         (on("n["), "`n[`: "),
         (request(&[("./worker", 0)]), "the number of tasks must be at least 1"),
         (request(&[]), "it asks for no tasks"),
@@ -155,6 +155,42 @@ fn what_can_not_be_placed_is_refused_and_nobody_hears_of_it() {
         let sent = asks(&mut head, request);
         assert!(refusal(&sent).contains(words), "{sent:?}");
         assert_eq!(sent.len(), 1);
+    }
+}
+
+#[test]
+fn a_refusal_names_the_option_that_brings_the_other_hosts_up_and_what_room_they_would_add() {
+    let given = |name: &str, slots| (name.to_string(), slots);
+    let on_n9 = || {
+        let mut request = request(&[("./worker", 1)]);
+        request.programs[0].info.push((b"host".to_vec(), b"n9".to_vec()));
+        request
+    };
+    let [one, unknown] = [vec![given("n9", Slots::of(4))], vec![given("n9", Slots::default())]];
+    let two = vec![given("n9", Slots::of(4)), given("n8", Slots::of(2))];
+    for (unused, request, words) in [
+        (
+            &one,
+            request(&[("a", 3)]),
+            "free; `--all-hosts` adds the 4 slots of 1 host without tasks",
+        ),
+        (&two, request(&[("a", 3)]), "; `--all-hosts` adds the 6 slots of 2 hosts without tasks"),
+        (&unknown, request(&[("a", 3)]), "; `--all-hosts` adds 1 host without tasks"),
+        (
+            &one,
+            on_n9(),
+            "no agent runs on `n9`, which has no tasks: `--all-hosts` adds its 4 slots",
+        ),
+        (&unknown, on_n9(), "no agent runs on `n9`, which has no tasks: `--all-hosts` adds it"),
+    ] {
+        let mut head = running(2, |config| {
+            config.job = JobSpec { universe_size: Some(4), ..job_on_each(2) };
+            config.muster.slots = vec![Slots::of(2); 2];
+            config.unused = unused.clone();
+        });
+        head.effects();
+        let refusal = refusal(&asks(&mut head, request));
+        assert!(refusal.ends_with(words), "{refusal}");
     }
 }
 
