@@ -1,5 +1,7 @@
 //! Whatever a client sends, however it is cut, the PMI server neither panics nor answers differently.
 
+use std::slice;
+
 use bolero::check;
 use bytes::Bytes;
 use model::Rank;
@@ -88,9 +90,9 @@ fn garbled_pairs_are_an_error_and_not_a_panic() {
             let mut server = server();
             server.on_bytes(Rank(0), b"cmd=barrier_in\n");
             let ended = if is_held {
-                server.on_exchange_held(&pairs, false)
+                server.on_exchange_held(slice::from_ref(&pairs), false)
             } else {
-                server.on_exchange_complete(&pairs)
+                server.on_exchange_complete(slice::from_ref(&pairs))
             };
             assert_eq!(ended.is_err(), garbled);
         }
@@ -216,7 +218,7 @@ fn barrier(servers: &mut [Server; 2]) {
     }
     let all = Bytes::from(all);
     for server in servers {
-        server.on_exchange_complete(&all).expect("pairs are concatenated");
+        server.on_exchange_complete(slice::from_ref(&all)).expect("pairs are concatenated");
         drain(server, &mut Vec::new());
     }
 }

@@ -46,12 +46,12 @@ impl OwnServer {
             Effect::Reply { bytes, .. } | Effect::ReplyWithSnapshot { bytes, .. } => {
                 self.answers.extend_from_slice(&bytes);
             }
-            Effect::Exchange { pairs } => self.server.on_exchange_complete(&pairs).expect(own),
+            Effect::Exchange { pairs } => self.server.on_exchange_complete(&[pairs]).expect(own),
             Effect::ExchangeGroup { group, pairs } => {
                 self.server.on_group_complete(&group, pairs).expect(own);
             }
             Effect::Ring(stretch) => self.server.on_ring_closed(&stretch.close()),
-            Effect::Allgather(values) => self.server.on_allgathered(&values).expect(own),
+            Effect::Allgather(values) => self.server.on_allgathered(&[values]).expect(own),
             Effect::Ask { rank, .. } => self.server.on_name_reply(rank, &NameReply::NotFound),
             Effect::Fetch(name) => self.server.on_fetched(&name, None),
             Effect::Spawn { rank, .. } => {

@@ -88,6 +88,7 @@ pub(crate) fn traffic(message: &Message) -> Traffic {
         | Message::Release { .. }
         | Message::Held(..)
         | Message::Fetched(..)
+        | Message::ReleasePart(..)
         | Message::OutputCredit(_)
         | Message::Input { .. }
         | Message::InputEnd(_)
@@ -107,6 +108,7 @@ pub(crate) fn traffic(message: &Message) -> Traffic {
         | Message::RingEnter(..)
         | Message::AllgatherEnter(..)
         | Message::Enter { .. }
+        | Message::EnterPart(..)
         | Message::Fetch(..)
         | Message::GroupEnter { .. }
         | Message::Output(_)
@@ -194,6 +196,8 @@ impl Engine {
             self.on_child_allgather(job, agent, allgather, &values);
         } else if let Message::Enter { job, fence, payload } = message {
             self.on_child_enter(job, agent, fence, payload);
+        } else if let Message::EnterPart(job, part) = message {
+            self.on_child_part(job, agent, part);
         } else if let Message::Fetch(job, name) = message {
             self.on_child_fetch(job, agent, name);
         } else if let Message::GroupEnter { job, group, payload } = message {

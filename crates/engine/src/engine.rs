@@ -422,6 +422,7 @@ impl Engine {
             }
             Message::Launch(launch) => self.launch(*launch),
             Message::Release { job, fence, payload } => self.on_release(job, fence, payload),
+            Message::ReleasePart(job, part) => self.on_release_part(job, part),
             Message::Held(job, fence, is_stale) => self.on_held(job, fence, is_stale),
             Message::Fetched(job, name, value) => self.on_fetched(job, name, value),
             Message::GroupRelease { job, group, payload } => {
@@ -456,6 +457,7 @@ impl Engine {
             | Message::JobFault(..)
             | Message::Fetch(..)
             | Message::Enter { .. }
+            | Message::EnterPart(..)
             | Message::GroupEnter { .. }
             | Message::Output(_)
             | Message::OutputCredit(_)
@@ -504,6 +506,7 @@ impl Engine {
             | Message::AllgatherEnter(..)
             | Message::Fetch(..)
             | Message::Enter { .. }
+            | Message::EnterPart(..)
             | Message::GroupEnter { .. }
             | Message::Output(_)
             | Message::Done { .. }
@@ -528,6 +531,7 @@ impl Engine {
             | Message::Held(..)
             | Message::Fetched(..)
             | Message::Release { .. }
+            | Message::ReleasePart(..)
             | Message::GroupRelease { .. }
             | Message::GroupAwaited(..)
             | Message::NameReply(..)

@@ -18,7 +18,9 @@ use core::time::Duration;
 
 use model::{AgentId, IdSet, JobId, Route, Signal, StatusRuns, TaskMap, Time};
 use proto::Event;
-use wire::{AgentLoss, JobFault, JobSpec, Launch, Message, Routes, StartFailure, Stdin};
+use wire::{
+    AgentLoss, Collective, JobFault, JobSpec, Launch, Message, Routes, StartFailure, Stdin,
+};
 
 use crate::child;
 use crate::children::never_started;
@@ -183,15 +185,16 @@ impl Head {
             }
             // The end of a task that failed counts as entering. Its fault was heard of before, and
             // where that ends the job nobody may go on without it.
-            Message::Enter { job, fence, payload } => {
-                if matches!(self.state, State::Running) {
-                    orders.down.push(if payload.len() as u64 > self.push_bytes_max {
-                        Message::Held(job, fence, false)
-                    } else {
-                        Message::Release { job, fence, payload }
-                    });
+            Message::Enter { job, fence, .. } => self.end_fence(job, fence, orders),
+            Message::EnterPart(job, part) => match part.of {
+                Collective::Fence if part.is_last => self.end_fence(job, part.number, orders),
+                Collective::Fence => {}
+                Collective::Allgather => {
+                    if matches!(self.state, State::Running) {
+                        orders.down.push(Message::ReleasePart(job, part));
+                    }
                 }
-            }
+            },
             Message::RingEnter(job, ring, stretch) => {
                 if matches!(self.state, State::Running) {
                     orders.down.push(Message::RingPlace(job, ring, Box::new(stretch.close())));
@@ -223,6 +226,7 @@ impl Head {
             | Message::JoinDeadline
             | Message::Launch(_)
             | Message::Release { .. }
+            | Message::ReleasePart(..)
             | Message::Held(..)
             | Message::Fetch(..)
             | Message::Fetched(..)
@@ -258,6 +262,12 @@ impl Head {
     }
 
     /// Handles that nothing of a job runs any more.
+    fn end_fence(&self, id: JobId, fence: u32, orders: &mut Orders) {
+        if let Some(job) = orders.jobs.get(id).filter(|_| matches!(self.state, State::Running)) {
+            orders.down.extend(job.end_of_fence(fence, self.push_bytes_max));
+        }
+    }
+
     fn on_done(&mut self, job: JobId, statuses: &StatusRuns, orders: &mut Orders) {
         if job == JobId::FIRST {
             self.outcome.statuses.merge(statuses);

@@ -29,6 +29,7 @@ mod groups;
 mod input;
 mod names;
 mod output;
+mod parts;
 mod records;
 mod ring;
 mod spawn;
@@ -64,8 +65,9 @@ pub(crate) struct Job {
     /// Once somebody is in a ring or an allgather.
     look: Option<Box<apart::Look>>,
     exchange: Exchange<Brought>,
-    /// What went up with the fence that is under way.
-    brought_up: Bytes,
+    /// What has gone up with the fence that is under way, and what has come down.
+    brought_up: Vec<Bytes>,
+    brought_down: Vec<Bytes>,
     fetches: Fetches,
     groups: Groups,
     stopping: Option<Stopping>,
@@ -170,7 +172,8 @@ impl Job {
             allgather: None,
             look: None,
             exchange: Exchange::None,
-            brought_up: Bytes::new(),
+            brought_up: Vec::new(),
+            brought_down: Vec::new(),
             fetches: Fetches::default(),
             groups: Groups::default(),
             stopping: None,

@@ -4,6 +4,8 @@
 //! value; the job's own space has the empty name. Nothing stands before the first pair or after the last,
 //! so that the tree only has to concatenate what several nodes send.
 
+use alloc::vec::Vec;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// One pair, sharing the memory of the bytes it was read from.
@@ -50,6 +52,23 @@ impl Pairs {
             count += 1;
         }
         Ok(count)
+    }
+
+    /// Cuts pairs into parts, each of which ends with the pair that fills so many bytes, but for the last; nothing is one
+    /// empty part. What is garbled stays together.
+    pub fn cut(pairs: &Bytes, part_bytes: usize) -> Vec<Bytes> {
+        let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+        while pairs.len() - start > part_bytes
+            && let Some(extent) = Extent::read(pairs, at)
+        {
+            at = extent.end;
+            if at - start >= part_bytes && at < pairs.len() {
+                parts.push(pairs.slice(start..at));
+                start = at;
+            }
+        }
+        parts.push(pairs.slice(start..));
+        parts
     }
 
     /// Appends one pair to `out`.
@@ -132,7 +151,6 @@ fn low_seven_bits(number: usize) -> u8 {
 #[cfg(test)]
 mod tests {
     use alloc::vec;
-    use alloc::vec::Vec;
 
     use super::*;
 
@@ -161,6 +179,29 @@ mod tests {
         for bytes in 1..one.len() {
             assert_eq!(Pairs::check(&one[..bytes]), Err(PairError), "{bytes} bytes");
         }
+    }
+
+    #[test]
+    fn parts_are_whole_pairs_and_all_but_the_last_are_full_and_not_a_pair_more() {
+        for lengths in [&[][..], &[5], &[300], &[9; 40], &[1, 200, 3, 0, 99, 400, 2]] {
+            let mut all = BytesMut::new();
+            lengths.iter().for_each(|&length| {
+                Pairs::append(&mut all, b"", b"key", &vec![b'v'; length]);
+            });
+            let all = all.freeze();
+            for part_bytes in 1..all.len() + 2 {
+                let parts = Pairs::cut(&all, part_bytes);
+                assert_eq!(parts.concat(), all);
+                for part in &parts[..parts.len() - 1] {
+                    let pairs: Vec<Pair> = Pairs::new(part.clone()).map(Result::unwrap).collect();
+                    let last = pairs.last().map(|pair| pair.key_value.len()).unwrap();
+                    assert!(part.len() >= part_bytes && part.len() < part_bytes + last + 4);
+                }
+                assert!(Pairs::check(parts.last().unwrap()).is_ok());
+            }
+        }
+        let garbled = Bytes::from_static(&[0, 1, 0, b'k', 0xff, 0, 0]);
+        assert_eq!(Pairs::cut(&garbled, 1), [garbled.slice(..4), garbled.slice(4..)]);
     }
 
     #[test]

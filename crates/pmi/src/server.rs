@@ -124,7 +124,7 @@ pub enum Effect {
     /// Keep this snapshot in place of the one before, in memory that nobody can change. An empty one is none.
     KeepSnapshot(Bytes),
     /// All tasks here have entered the barrier: exchange these pairs with the other agents of the job, then call
-    /// `on_exchange_complete` with the concatenation of everybody's.
+    /// `on_exchange_complete` with everybody's.
     Exchange {
         /// Pairs as [`Pairs`](crate::Pairs) reads them.
         pairs: Bytes,
@@ -186,8 +186,6 @@ pub enum Effect {
         rank: Rank,
     },
 }
-
-static NO_PAIRS: Bytes = Bytes::new();
 
 /// Replies are cut from a buffer of this size, which is used again when they have been written: a reply costs
 /// no allocation of its own. A job that does not speak PMI has none.
@@ -291,8 +289,8 @@ impl Server {
         self.leave(index);
     }
 
-    /// Handles the end of an exchange: `pairs` are those of all agents, and the barrier is over.
-    pub fn on_exchange_complete(&mut self, pairs: &Bytes) -> Result<(), PairError> {
+    /// Handles the end of an exchange: `pairs` are those of all agents, in one part or several, and the barrier is over.
+    pub fn on_exchange_complete(&mut self, pairs: &[Bytes]) -> Result<(), PairError> {
         self.spaces.on_exchanged();
         self.spaces.merge(pairs)?;
         self.end_barrier();
@@ -302,9 +300,9 @@ impl Server {
     /// Handles the end of an exchange in which every agent has kept the pairs that came to it, here these. Where one
     /// of all pairs `is_stale`, since there is another value of it somewhere, all are forgotten here: who was asked
     /// last knows. Either way whoever reads what is not here has it fetched.
-    pub fn on_exchange_held(&mut self, pairs: &Bytes, is_stale: bool) -> Result<(), PairError> {
+    pub fn on_exchange_held(&mut self, pairs: &[Bytes], is_stale: bool) -> Result<(), PairError> {
         self.spaces.on_exchanged();
-        self.spaces.hold(if is_stale { &NO_PAIRS } else { pairs })?;
+        self.spaces.hold(if is_stale { &[] } else { pairs })?;
         if is_stale {
             self.spaces.forget();
         }
@@ -321,7 +319,7 @@ impl Server {
     }
 
     /// Handles that the job's tasks have exchanged these pairs, on a member that has none of them and answers others.
-    pub fn on_exchange_elsewhere(&mut self, pairs: Bytes) {
+    pub fn on_exchange_elsewhere(&mut self, pairs: Vec<Bytes>) {
         self.spaces.keep(pairs);
     }
 
@@ -335,7 +333,7 @@ impl Server {
     /// Handles the end of a group's exchange: `pairs` are those of all its agents, and its barrier is over.
     pub fn on_group_complete(&mut self, group: &RankGroup, pairs: Bytes) -> Result<(), PairError> {
         assert!(self.meetings.is_exchanging(group), "an exchange ends that was not asked for");
-        self.spaces.merge(&pairs)?;
+        self.spaces.merge(&[pairs])?;
         self.release_group(group);
         Ok(())
     }

@@ -22,7 +22,7 @@ pub(crate) struct Spaces {
     created: BTreeMap<Bytes, Kvs>,
     created_count: u64,
     /// What exchanges have brought that nobody has asked for.
-    unread: Vec<Bytes>,
+    unread: Vec<Vec<Bytes>>,
     /// What was fetched, once some pairs have stayed where they were put: then a pair that is not here may be elsewhere.
     fetched: Option<Box<Cache>>,
 }
@@ -205,21 +205,26 @@ impl Spaces {
     }
 
     /// Adds all pairs that an exchange brought, or none when they are garbled. Returns whether some had another value.
-    pub(crate) fn merge(&mut self, pairs: &Bytes) -> Result<bool, PairError> {
-        self.own.reserve(Pairs::check(pairs)?);
-        let (mut at, mut is_changed) = (0, false);
-        while at < pairs.len() {
-            let extent = Extent::read(pairs, at).ok_or(PairError)?;
-            let space = self.space_mut(&pairs.slice(extent.space..extent.key));
-            is_changed |= space.merge(pairs, at);
-            at = extent.end;
+    pub(crate) fn merge(&mut self, parts: &[Bytes]) -> Result<bool, PairError> {
+        let counts: Result<Vec<usize>, PairError> =
+            parts.iter().map(|pairs| Pairs::check(pairs)).collect();
+        self.own.reserve(counts?.into_iter().sum());
+        let mut is_changed = false;
+        for pairs in parts {
+            let mut at = 0;
+            while at < pairs.len() {
+                let extent = Extent::read(pairs, at).ok_or(PairError)?;
+                let space = self.space_mut(&pairs.slice(extent.space..extent.key));
+                is_changed |= space.merge(pairs, at);
+                at = extent.end;
+            }
         }
         Ok(is_changed)
     }
 
     /// Takes note that everybody has kept what an exchange has brought up to them, which is this here. Returns whether
     /// some of it had another value.
-    pub(crate) fn hold(&mut self, pairs: &Bytes) -> Result<bool, PairError> {
+    pub(crate) fn hold(&mut self, pairs: &[Bytes]) -> Result<bool, PairError> {
         self.read_kept();
         self.fetched.get_or_insert_with(|| Box::new(Cache::new(CACHE_BYTES_MAX)));
         self.merge(pairs)
@@ -235,8 +240,8 @@ impl Spaces {
     }
 
     /// Keeps what an exchange brought, to be added once somebody asks, or when there is much of it.
-    pub(crate) fn keep(&mut self, pairs: Bytes) {
-        if pairs.is_empty() {
+    pub(crate) fn keep(&mut self, pairs: Vec<Bytes>) {
+        if pairs.iter().all(Bytes::is_empty) {
             return;
         }
         self.unread.push(pairs);

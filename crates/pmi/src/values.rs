@@ -7,7 +7,9 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::iter::repeat_n;
+use core::mem;
 
 use bytes::{Bytes, BytesMut};
 use model::Rank;
@@ -120,11 +122,35 @@ impl Values {
         out.freeze()
     }
 
+    /// Encodes them in parts, each of which another agent merges: of so many bytes or a value more, but for the last.
+    pub fn encode_in_parts(self, part_bytes: usize) -> Vec<Bytes> {
+        let none = || Values::of(self.size);
+        let (mut parts, mut part, mut bytes) = (Vec::new(), none(), 0);
+        for (mut first, mut run) in self.runs {
+            while run.count > 0 {
+                let room = part_bytes.saturating_sub(bytes).div_ceil(run.length).max(1);
+                let count = run.count.min(u32::try_from(room).unwrap_or(u32::MAX));
+                let taken = run.bytes.split_to(widen(count) * run.length);
+                bytes += taken.len();
+                part.runs.insert(first, Run { count, length: run.length, bytes: taken });
+                (first, run.count) = (first + count, run.count - count);
+                if bytes >= part_bytes {
+                    parts.push(mem::replace(&mut part, none()).encode());
+                    bytes = 0;
+                }
+            }
+        }
+        if parts.is_empty() || bytes > 0 {
+            parts.push(part.encode());
+        }
+        parts
+    }
+
     /// The values of all ranks, in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let end = self.runs.last_key_value().map_or(0, |(first, run)| first + run.count);
         let with_gaps = self.runs.iter().scan(0, |next, (first, run)| {
-            let gap = first - core::mem::replace(next, first + run.count);
+            let gap = first - mem::replace(next, first + run.count);
             Some((gap, run))
         });
         let values = with_gaps.flat_map(|(gap, run)| {
@@ -144,8 +170,6 @@ fn widen(number: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
 
     /// What so many agents with as many tasks each bring, which meet in pairs. Ranks are dealt to them in turn, or not.
@@ -184,6 +208,33 @@ mod tests {
                 values.merge(&whole).unwrap();
                 let expected: Vec<Vec<u8>> = (0..agents * tasks).map(value).collect();
                 assert_eq!(values.iter().collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn parts_hold_all_values_between_them_and_all_but_the_last_are_full_and_not_a_value_more() {
+        for lengths in [&[][..], &[0, 0], &[7], &[5; 100], &[1, 0, 40, 40, 3, 3, 3, 0, 90, 2]] {
+            let size = u32::try_from(lengths.len()).unwrap();
+            let all = || {
+                let mut all = Values::of(size);
+                for (rank, &length) in (0..).zip(lengths) {
+                    all.insert(Rank(rank), vec![b'v'; length].into()).unwrap();
+                }
+                // As another agent has joined it.
+                join(size, &[all.encode()])
+            };
+            for part_bytes in 1..lengths.iter().sum::<usize>() + 2 {
+                let mut whole = Values::of(size);
+                whole.merge(&all()).unwrap();
+                let parts = whole.encode_in_parts(part_bytes);
+                assert_eq!(join(size, &parts), all());
+                for part in &parts[..parts.len() - 1] {
+                    let mut values = Values::of(size);
+                    values.merge(part).unwrap();
+                    let bytes: usize = values.iter().map(<[u8]>::len).sum();
+                    assert!((part_bytes..part_bytes + 90).contains(&bytes), "{bytes} {part_bytes}");
+                }
             }
         }
     }

@@ -13,6 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::slice;
 
 use bytes::{Bytes, BytesMut};
 use model::Rank;
@@ -145,7 +146,7 @@ impl Job {
         self.entered.drain(..).for_each(|pairs| all.extend_from_slice(&pairs));
         let all = all.freeze();
         for server in 0..self.servers.len() {
-            self.servers[server].on_exchange_complete(&all).unwrap();
+            self.servers[server].on_exchange_complete(slice::from_ref(&all)).unwrap();
             self.perform(server);
         }
     }

@@ -203,14 +203,14 @@ impl Session {
             }
             "exchange" => {
                 let pairs = self.exchanged(case);
-                if let Err(error) = self.server.on_exchange_complete(&pairs) {
+                if let Err(error) = self.server.on_exchange_complete(&[pairs]) {
                     return error.to_string();
                 }
             }
             "held" => {
                 let pairs = self.exchanged(case);
                 let is_stale = case.args.contains(&"stale");
-                if let Err(error) = self.server.on_exchange_held(&pairs, is_stale) {
+                if let Err(error) = self.server.on_exchange_held(&[pairs], is_stale) {
                     return error.to_string();
                 }
             }
@@ -238,7 +238,7 @@ impl Session {
             }
             "gathered" => {
                 let values = self.gathered(case);
-                if let Err(error) = self.server.on_allgathered(&values) {
+                if let Err(error) = self.server.on_allgathered(&[values]) {
                     return error.to_string();
                 }
             }

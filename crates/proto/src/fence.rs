@@ -3,7 +3,8 @@
 //! An agent waits for its own tasks and for one message per child subtree, then sends one message
 //! to its parent; the head answers with the whole, which travels back down the same edges. So the
 //! head receives one message per child, not one per node, and every link carries two messages a
-//! fence. Payloads are only concatenated: what is in them is `pmi`'s.
+//! fence. Payloads are only concatenated: what is in them is `pmi`'s. Of large ones the caller may have
+//! parts sent before, which do not come by here: whether they may, this says.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -80,6 +81,28 @@ impl<R> Fence<R> {
         }
         self.advance();
         Ok(())
+    }
+
+    /// Whether a child may still send a part of what those below it bring into a fence.
+    ///
+    /// # Errors
+    /// When that does not wait for it.
+    pub fn check_part(&self, child: AgentId, fence: u32) -> Result<(), FenceError> {
+        let is_awaited = self.gather.awaits_child(child, fence);
+        is_awaited.then_some(()).ok_or(FenceError::UnexpectedEnter { child, fence })
+    }
+
+    /// Whether a release by the parent would be of the fence that was entered here; not so where nobody is left to
+    /// enter any.
+    ///
+    /// # Errors
+    /// When it would be early.
+    pub fn awaits_release(&self, fence: u32) -> Result<bool, FenceError> {
+        match self.gather.would_end(fence) {
+            Ended::Well => Ok(true),
+            Ended::NotHere => Ok(false),
+            Ended::Early => Err(FenceError::EarlyRelease(fence)),
+        }
     }
 
     /// The number of the fence that may be entered, or is.

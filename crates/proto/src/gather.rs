@@ -86,13 +86,17 @@ impl<P> Gather<P> {
     /// Takes what is brought from below a child; false when this round does not wait for that.
     #[must_use]
     pub(crate) fn enter_child(&mut self, child: AgentId, number: u32, brought: P) -> bool {
-        match self.children.get_mut(&child) {
-            Some(part @ Part::Awaited) if number == self.number && !self.entered => {
-                self.counts.change(part, Part::Entered(brought));
-                true
-            }
-            Some(_) | None => false,
+        let is_awaited = self.awaits_child(child, number);
+        if let Some(part) = self.children.get_mut(&child).filter(|_| is_awaited) {
+            self.counts.change(part, Part::Entered(brought));
         }
+        is_awaited
+    }
+
+    /// Whether the round of this number waits for what is below a child.
+    pub(crate) fn awaits_child(&self, child: AgentId, number: u32) -> bool {
+        let is_awaited = matches!(self.children.get(&child), Some(Part::Awaited));
+        is_awaited && number == self.number && !self.entered
     }
 
     /// The number of this round.
@@ -161,11 +165,9 @@ impl<P> Gather<P> {
     /// Ends a round, whose number the parent says. A parent tells all its children, those with it whose
     /// tasks have ended: they waited for nothing.
     pub(crate) fn end(&mut self, number: u32) -> Ended {
-        if !self.entered && self.has_ended() {
-            return Ended::NotHere;
-        }
-        if number != self.number || !self.entered {
-            return Ended::Early;
+        let ended = self.would_end(number);
+        if ended != Ended::Well {
+            return ended;
         }
         self.number += 1;
         self.entered = false;
@@ -174,7 +176,18 @@ impl<P> Gather<P> {
                 self.counts.change(part, Part::Awaited);
             }
         }
-        Ended::Well
+        ended
+    }
+
+    /// What the end of the round of this number would be now.
+    pub(crate) fn would_end(&self, number: u32) -> Ended {
+        if !self.entered && self.has_ended() {
+            Ended::NotHere
+        } else if number != self.number || !self.entered {
+            Ended::Early
+        } else {
+            Ended::Well
+        }
     }
 
     /// Whether no task below can enter any more.

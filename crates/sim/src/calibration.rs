@@ -94,6 +94,9 @@ pub struct LinkCosts {
     /// What a link carries; without it, anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<u64>,
+    /// What a host sends over all its links together; without it, as much as these carry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_bandwidth_bytes_per_s: Option<u64>,
 }
 
 /// A listening socket. Connections that arrive while its queue is full are dropped, and their
@@ -131,6 +134,7 @@ impl Calibration {
             link: LinkCosts {
                 latency_us: Distribution::constant(100.0),
                 bandwidth_bytes_per_s: None,
+                host_bandwidth_bytes_per_s: None,
             },
             accept: Accept::default(),
         }
@@ -289,8 +293,13 @@ impl Cpu {
 
 impl LinkCosts {
     fn impossible(&self) -> Impossible {
-        if self.bandwidth_bytes_per_s == Some(0) {
-            return Some(("link.bandwidth_bytes_per_s".into(), "0 carries nothing".into()));
+        for (name, bandwidth) in [
+            ("link.bandwidth_bytes_per_s", self.bandwidth_bytes_per_s),
+            ("link.host_bandwidth_bytes_per_s", self.host_bandwidth_bytes_per_s),
+        ] {
+            if bandwidth == Some(0) {
+                return Some((name.into(), "0 carries nothing".into()));
+            }
         }
         self.latency_us.impossible().map(|why| ("link.latency_us".into(), why))
     }

@@ -27,8 +27,8 @@ pub(crate) struct Link {
     pub(crate) timeouts: [Duration; 2],
     /// When each end's kernel gives the link up, once it is cut.
     pub(crate) gives_up_at: [Option<Time>; 2],
-    /// When the wire can take the next message of each end, of control and of data.
-    free_at: [[Time; 2]; 2],
+    /// What takes the messages of each end.
+    wires: [Wire; 2],
     /// One way.
     pub(crate) latency: Duration,
     /// The first grant of credit for output: what may be on its way.
@@ -56,7 +56,7 @@ impl Link {
             is_hushed: false,
             timeouts: [HOST_SILENT_MAX; 2],
             gives_up_at: [None; 2],
-            free_at: [[Time::ZERO; 2]; 2],
+            wires: [Wire::default(); 2],
             latency,
             window: None,
             credit: 0,
@@ -73,36 +73,52 @@ impl Link {
         usize::from(self.ends[0] != process)
     }
 
-    /// When a message of `bytes` that this end sends now is at the other end. Control overtakes the
-    /// data that waits for the wire.
+    /// When a message that this end sends now, and that its host has sent by then, is at the other end.
     pub(crate) fn arrival(
         &mut self,
         now: Time,
+        by_host: Time,
         end: usize,
         class: Class,
-        bytes: u64,
-        bandwidth: Option<u64>,
+        transfer: Duration,
     ) -> Time {
-        let [control, data] = &mut self.free_at[end];
-        let transfer = transfer_time(bytes, bandwidth);
-        let sent = match class {
-            Class::Control => {
-                *control = (*control).max(now) + transfer;
-                *data = (*data).max(now) + transfer;
-                *control
-            }
-            Class::Data => {
-                *data = (*data).max(*control).max(now) + transfer;
-                *data
-            }
-        };
-        sent + self.latency
+        self.wires[end].send(now, by_host, class, transfer) + self.latency
     }
 
     /// When the other end sees that this one has closed the link: behind all that was sent.
     pub(crate) fn end_arrival(&self, now: Time, end: usize) -> Time {
-        let [control, data] = self.free_at[end];
+        let Wire { control, data } = self.wires[end];
         control.max(data).max(now) + self.latency
+    }
+}
+
+/// What carries one message after the other: when it can take the next one, of control and of data.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Wire {
+    control: Time,
+    data: Time,
+}
+
+impl Wire {
+    /// When a message is sent that it gets now, no sooner than `least`. Control overtakes the data that waits.
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        least: Time,
+        class: Class,
+        transfer: Duration,
+    ) -> Time {
+        match class {
+            Class::Control => {
+                self.control = (self.control.max(now) + transfer).max(least);
+                self.data = self.data.max(now) + transfer;
+                self.control
+            }
+            Class::Data => {
+                self.data = (self.data.max(self.control).max(now) + transfer).max(least);
+                self.data
+            }
+        }
     }
 }
 
@@ -179,6 +195,7 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         Message::AllgatherEnter(_, _, values) | Message::AllgatherRelease(_, _, values) => {
             values.len()
         }
+        Message::EnterPart(_, part) | Message::ReleasePart(_, part) => part.payload.len(),
     };
     HEADER + payload as u64
 }
@@ -199,6 +216,8 @@ pub(crate) fn message_kind(message: &Message) -> &'static str {
         Message::Held(..) => "Held",
         Message::Fetch(..) => "Fetch",
         Message::Fetched(..) => "Fetched",
+        Message::EnterPart(..) => "EnterPart",
+        Message::ReleasePart(..) => "ReleasePart",
         Message::Output(_) => "Output",
         Message::OutputCredit(_) => "OutputCredit",
         Message::Input { .. } => "Input",
@@ -253,14 +272,16 @@ mod tests {
         for bytes in [1, 10, 999, 100_000] {
             let (parent, child) = (ProcessId::HEAD, ProcessId(1));
             let mut link = Link::new(parent, child, Duration::from_micros(7));
-            let mut send = |class, bytes| link.arrival(at(50), 0, class, bytes, RATE);
+            let mut send = |class, bytes| {
+                link.arrival(at(50), Time::ZERO, 0, class, transfer_time(bytes, RATE))
+            };
             assert_eq!(send(Class::Data, bytes), at(57 + bytes));
             assert_eq!(send(Class::Control, 300), at(57 + 300));
             assert_eq!(send(Class::Control, 20), at(57 + 320));
             assert_eq!(send(Class::Data, 5), at(57 + bytes + 325));
             assert_eq!(link.end_arrival(at(50), 0), at(57 + bytes + 325));
             assert_eq!(
-                link.arrival(at(50), 1, Class::Data, 5, RATE),
+                link.arrival(at(50), Time::ZERO, 1, Class::Data, transfer_time(5, RATE)),
                 at(62),
                 "the other way is free"
             );

@@ -8,9 +8,11 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use model::{AgentId, HostList, Time};
+use wire::Class;
 
 use crate::calibration::{Calibration, Cpu};
 use crate::launch::{Launch, from_us};
+use crate::link::{Wire, transfer_time};
 use crate::random::{Purpose, Random};
 
 /// The hosts of a session.
@@ -22,6 +24,8 @@ pub(crate) struct Machines<'a> {
     /// When each core that has worked is free, host by host, the first on top. Empty while nothing takes a
     /// processor's time.
     free_at: Vec<BinaryHeap<Reverse<Time>>>,
+    /// What carries the messages of each host, where that has a bound.
+    wires: BTreeMap<AgentId, Wire>,
 }
 
 impl<'a> Machines<'a> {
@@ -36,7 +40,7 @@ impl<'a> Machines<'a> {
                 }
             }
         }
-        Machines { calibration, seed, named, free_at: Vec::new() }
+        Machines { calibration, seed, named, free_at: Vec::new(), wires: BTreeMap::new() }
     }
 
     /// From the start of an agent, its gap past, until it exists.
@@ -79,6 +83,16 @@ impl<'a> Machines<'a> {
         let done = free_at.map_or(begin, |Reverse(free_at)| begin.max(free_at)) + work;
         used.push(Reverse(done));
         done
+    }
+
+    /// When the agent's host has sent a message that it gets now.
+    pub(crate) fn send(&mut self, agent: AgentId, now: Time, class: Class, bytes: u64) -> Time {
+        let bandwidth = self.calibration.link.host_bandwidth_bytes_per_s;
+        if bandwidth.is_none() {
+            return now;
+        }
+        let wire = self.wires.entry(agent).or_default();
+        wire.send(now, now, class, transfer_time(bytes, bandwidth))
     }
 
     /// How many cores the agent's host has, and when each that has worked is free.

@@ -307,6 +307,8 @@ fn known(script: Script) -> Script {
 fn fences(script: Script, random: &mut Random) -> Script {
     let script = (0..random.between(1, 4)).fold(known(script), |script, _| {
         let pause = Duration::from_millis(random.below(2_000));
+        let pages = if random.once_in(2) { random_number(random, 0, 9) } else { 0 };
+        let script = (0..pages).map(Step::PutPage).fold(script, Script::then);
         script.then(Step::Fence).output(random.below(2_000)).wait(pause)
     });
     script.then(Step::PmiFinalize)
@@ -330,7 +332,8 @@ fn meetings(random: &mut Random) -> Script {
 }
 
 fn allgather(random: &mut Random) -> Step {
-    let least = random_number(random, 0, 300);
+    let most = if random.once_in(4) { 9_000 } else { 300 };
+    let least = random_number(random, 0, most);
     Step::Allgather { least, most: least + random_number(random, 0, 3) }
 }
 

@@ -25,6 +25,8 @@ pub enum Step {
     PmiInit,
     /// Put one's own card into the KVS.
     PutCard,
+    /// Put one's page of this number: a long value.
+    PutPage(u32),
     /// Publish where one can be reached under one's own name.
     Publish,
     /// Look up where the task so many ranks on (modulo the number of tasks) can be reached, and check
@@ -46,6 +48,8 @@ pub enum Step {
     CheckProgram,
     /// Get the card of the task so many ranks on (modulo the number of tasks) and check it.
     CheckCard(u32),
+    /// Get that task's page of this number and check it.
+    CheckPage(u32, u32),
     /// Enter PMI's barrier and wait for its release.
     Fence,
     /// Enter the barriers of one's groups under these tags, which differ, all at once, and wait for

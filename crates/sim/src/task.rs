@@ -248,19 +248,18 @@ impl Task {
             Step::Pmi(line, None) => self.next_with(Act::Pmi(format!("{line}\n").into())),
             Step::Pmi(line, Some(reply)) => self.ask(pmi_words::line(&line, &reply)),
             Step::PmiInit => self.ask(pmi_words::init(self.dialect, self.rank)),
-            Step::PutCard => self.ask(pmi_words::put(
-                self.dialect,
-                &self.kvsname,
-                &card_key(self.rank),
-                &card(self.rank),
-            )),
+            Step::PutCard => self.put(&card_key(self.rank), &card(self.rank)),
+            Step::PutPage(number) => {
+                self.put(&page_key(self.rank, number), &page(self.rank, number))
+            }
             Step::Publish => {
                 let words = pmi_words::publish(self.dialect, &service(self.rank), &card(self.rank));
                 self.ask(words)
             }
             Step::LookUp(distance) => {
                 let neighbour = Rank((self.rank.0 + distance) % self.n_tasks);
-                self.check(neighbour, pmi_words::look_up(self.dialect, &service(neighbour)), "port")
+                let words = pmi_words::look_up(self.dialect, &service(neighbour));
+                self.check(words, "port", &card(neighbour))
             }
             Step::Unpublish => self.ask(pmi_words::unpublish(self.dialect, &service(self.rank))),
             Step::CheckProgram => {
@@ -269,6 +268,12 @@ impl Task {
             }
             Step::CheckCard(distance) => {
                 self.check_card(Rank((self.rank.0 + distance) % self.n_tasks))
+            }
+            Step::CheckPage(distance, number) => {
+                let neighbour = Rank((self.rank.0 + distance) % self.n_tasks);
+                let key = page_key(neighbour, number);
+                let words = pmi_words::get(self.dialect, &self.kvsname, &key);
+                self.check(words, "value", &page(neighbour, number))
             }
             Step::CheckMember(grouping) => {
                 let members = grouping.members(self.rank, self.n_tasks);
@@ -283,7 +288,7 @@ impl Task {
             Step::CheckParentCard => {
                 let parent = self.parent.clone().unwrap_or_else(|| self.kvsname.clone());
                 let words = pmi_words::get(self.dialect, &parent, &card_key(Rank(0)));
-                self.check(Rank(0), words, "value")
+                self.check(words, "value", &card(Rank(0)))
             }
             Step::PmiFinalize => self.ask(pmi_words::finalize(self.dialect)),
             Step::Abort(code) => {
@@ -379,15 +384,19 @@ impl Task {
 
     fn check_card(&mut self, neighbour: Rank) -> Vec<Act> {
         let words = pmi_words::get(self.dialect, &self.kvsname, &card_key(neighbour));
-        self.check(neighbour, words, "value")
+        self.check(words, "value", &card(neighbour))
     }
 
-    /// Asks for a neighbour's card, and checks the field that it is to be in.
-    fn check(&mut self, neighbour: Rank, words: Words, field: &str) -> Vec<Act> {
+    fn put(&mut self, key: &str, value: &str) -> Vec<Act> {
+        self.ask(pmi_words::put(self.dialect, &self.kvsname, key, value))
+    }
+
+    /// Asks for what a neighbour has told, and checks the field that it is to be in.
+    fn check(&mut self, words: Words, field: &str, value: &str) -> Vec<Act> {
         if self.done == 0 {
             return self.ask(words);
         }
-        let expected = format!("{field}={}", card(neighbour));
+        let expected = format!("{field}={value}");
         match self.pmi.message() {
             Some(reply) if reply.split([' ', ';']).any(|field| field == expected) => {
                 self.next_after(STEP_TIME, vec![])
@@ -571,6 +580,15 @@ pub(crate) fn stream_index(stream: Stream) -> usize {
 
 fn card_key(rank: Rank) -> String {
     format!("card-{rank}")
+}
+
+fn page_key(rank: Rank, number: u32) -> String {
+    format!("page-{number}-of-{rank}")
+}
+
+/// A value as long as every client can put.
+fn page(rank: Rank, number: u32) -> String {
+    format!("{rank}.{number}:").chars().cycle().take(1_000).collect()
 }
 
 fn service(rank: Rank) -> String {

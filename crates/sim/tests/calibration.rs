@@ -73,12 +73,16 @@ fn a_file_of_another_version_is_refused_with_both_versions() {
 #[test]
 fn an_impossible_parameter_is_named_with_what_is_wrong_with_it() {
     type Change = fn(&mut Calibration);
-    let changes: [(Change, &str); 12] = [
+    let changes: [(Change, &str); 13] = [
         (|c| c.cpu.cores = 0, "`cpu.cores` is impossible: 0 is not between 1 and 65536"),
         (|c| c.cpu.message_us = -1.0, "`cpu.message_us` is impossible: value = -1"),
         (|c| c.accept.backlog = 0, "`accept.backlog` is impossible"),
         (|c| c.accept.retransmits_s = vec![3.0, 1.0], "`accept.retransmits_s` is impossible"),
         (|c| c.link.bandwidth_bytes_per_s = Some(0), "`link.bandwidth_bytes_per_s` is impossible"),
+        (
+            |c| c.link.host_bandwidth_bytes_per_s = Some(0),
+            "`link.host_bandwidth_bytes_per_s` is impossible",
+        ),
         (|c| c.slow.as_mut().unwrap().fraction = 1.5, "`slow.fraction` is impossible: 1.5"),
         (|c| c.hosts[0].factor = 0.0, "`hosts.factor` is impossible: 0"),
         (|c| c.hosts[0].names = "n[1-".into(), "`hosts.names` is impossible"),
@@ -133,5 +137,6 @@ fn everything() -> Calibration {
     let names = "n[1-3],n7".to_owned();
     calibration.hosts = vec![HostCosts { names, factor: 1.5, launch: Some(launch) }];
     calibration.link.bandwidth_bytes_per_s = Some(1_000_000_000);
+    calibration.link.host_bandwidth_bytes_per_s = Some(1_250_000_000);
     calibration
 }

@@ -29,8 +29,8 @@ pub const INPUT_HEADER_BYTES: usize = 12;
 /// The most raw bytes in a data frame: the longest line that goes out whole.
 pub const DATA_BYTES_MAX: usize = 64 << 10;
 
-/// The longest body of a control frame. The largest message is the result of a fence: 256 MiB are
-/// a million cards of 256 bytes.
+/// The longest body of a control frame. Large exchanges travel in parts; the largest messages are what a group has
+/// exchanged, a part that is one large value, and the map of a job's tasks.
 pub const CONTROL_BYTES_MAX: usize = 256 << 20;
 
 /// Bytes that are no frame, or a message that fits into none.
@@ -66,7 +66,8 @@ pub enum FrameError {
 pub enum Class {
     /// Goes before all data that is still queued.
     Control,
-    /// Keeps its place: output and input, and the messages that say that there is no more of it.
+    /// Keeps its place: output and input, and the messages that say that there is no more of it; and what large exchanges
+    /// carry, which nothing urgent is to wait for.
     Data,
 }
 
@@ -80,6 +81,8 @@ impl Class {
             | Message::Done { .. }
             | Message::Marks(_)
             | Message::Records(..)
+            | Message::EnterPart(..)
+            | Message::ReleasePart(..)
             | Message::Bye(_) => Class::Data,
             Message::Hello(_)
             | Message::Welcome(_)

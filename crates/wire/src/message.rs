@@ -191,6 +191,34 @@ pub enum Message {
     Fetch(JobId, Box<PairName>),
     /// Down, to those who have asked: the value, if anybody has put one.
     Fetched(JobId, Box<PairName>, Option<Bytes>),
+    /// Up: a part of what tasks below bring, which is too much for one [`Message::Enter`] or
+    /// [`Message::AllgatherEnter`]. The last of them stands for that.
+    EnterPart(JobId, Part),
+    /// Down: a part of what all tasks have brought, likewise instead of [`Message::Release`] or
+    /// [`Message::AllgatherRelease`].
+    ReleasePart(JobId, Part),
+}
+
+/// A part of what an exchange carries. Each is whole in itself.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Of which kind of exchange.
+    pub of: Collective,
+    /// The number of that within the job, from 0.
+    pub number: u32,
+    /// Whether it is the last on this link.
+    pub is_last: bool,
+    /// What it carries.
+    pub payload: Bytes,
+}
+
+/// What all tasks of a job enter and leave together, each bringing something for everybody.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub enum Collective {
+    /// Of key-value pairs.
+    Fence,
+    /// Of a value each.
+    Allgather,
 }
 
 /// How far a job that a task has asked for has come.

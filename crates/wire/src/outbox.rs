@@ -1,7 +1,7 @@
 //! The sending end of a link: messages in, sealed bytes out, control before data.
 //!
 //! What is queued is encoded but not sealed, because its order is open until it goes. A frame that
-//! has begun is finished first; data frames are short, so control waits for 64 KiB at the most.
+//! has begun is finished first; data frames are short, so control waits for some 64 KiB, or for one large value.
 //! Frames share their bytes with their messages and with other links, so a queue of output costs a
 //! header per piece. Filling copies each byte once, to where the channel seals it in place; an
 //! empty outbox holds no memory.

@@ -8,17 +8,20 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::mem;
 
 use bytes::Bytes;
 use model::{AgentId, JobId, Rank, Time};
+use pmi::Pairs;
 use proto::{Event, FenceEffect};
-use wire::{JobFault, Message};
+use wire::{Collective, JobFault, Message};
 
 use crate::Effect;
 use crate::engine::Engine;
 
 use super::EXIT_FOLLOWS_MAX;
+use super::parts::{PART_BYTES, last_release};
 
 /// How far an exchange has come that the tasks here wait for, which brings a `B`.
 #[derive(Debug, Eq, PartialEq)]
@@ -35,10 +38,10 @@ pub(super) enum Exchange<B> {
 #[derive(Clone, Debug)]
 pub(super) enum Brought {
     /// The pairs of all tasks.
-    All(Bytes),
+    All(Vec<Bytes>),
     /// Nothing: these stay here, which have come from here and below.
     Held {
-        pairs: Bytes,
+        pairs: Vec<Bytes>,
         /// Of some pair there is another value, here or elsewhere.
         is_stale: bool,
     },
@@ -109,8 +112,7 @@ impl Engine {
                 }
                 pmi::Effect::Exchange { pairs } => {
                     job.exchange = Exchange::Waiting;
-                    job.fence.on_local_enter(pairs);
-                    self.drain_fence(id);
+                    self.on_local_pairs(id, &pairs);
                 }
                 pmi::Effect::ExchangeGroup { group, pairs } => {
                     self.on_group_exchange(id, &group, pairs);
@@ -167,7 +169,7 @@ impl Engine {
 
     pub(crate) fn on_release(&mut self, id: JobId, fence: u32, payload: Bytes) {
         self.finish_exchange(id); // where no task waits for it, the last one may still be due
-        self.end_fence(id, fence, Brought::All(payload));
+        self.end_fence(id, fence, Brought::All([payload].into()));
     }
 
     pub(crate) fn on_held(&mut self, id: JobId, fence: u32, is_stale: bool) {
@@ -183,7 +185,7 @@ impl Engine {
         }
     }
 
-    fn end_fence(&mut self, id: JobId, fence: u32, brought: Brought) {
+    pub(super) fn end_fence(&mut self, id: JobId, fence: u32, brought: Brought) {
         let Some(job) = self.jobs.get_mut(id) else { return };
         match job.fence.on_release(fence, brought) {
             Ok(()) => self.drain_fence(id),
@@ -198,14 +200,16 @@ impl Engine {
         self.drain_allgather(id);
     }
 
-    fn drain_fence(&mut self, id: JobId) {
+    pub(super) fn drain_fence(&mut self, id: JobId) {
         while let Some(job) = self.jobs.get_mut(id)
             && let Some(effect) = job.fence.poll_effect()
         {
             match effect {
                 FenceEffect::Enter(fence, payload) => {
-                    job.brought_up = payload.clone();
-                    self.up_job(Message::Enter { job: id, fence, payload });
+                    let is_begun = !job.brought_up.is_empty();
+                    let parts = Pairs::cut(&payload, PART_BYTES);
+                    job.brought_up.extend_from_slice(&parts);
+                    self.enter(id, Collective::Fence, fence, parts, is_begun);
                 }
                 FenceEffect::Release(fence, brought) => {
                     self.events.push_back(Event::FenceReleased { job: id, fence });
@@ -219,12 +223,12 @@ impl Engine {
         let is_head = self.is_head();
         let Some(job) = self.jobs.get_mut(id) else { return };
         let message = match &brought {
-            Brought::All(payload) => {
-                job.brought_up = Bytes::new();
+            Brought::All(pairs) => {
+                job.brought_up = Vec::new();
                 if is_head {
-                    job.pmi.on_exchange_elsewhere(payload.clone());
+                    job.pmi.on_exchange_elsewhere(pairs.clone());
                 }
-                Message::Release { job: id, fence, payload: payload.clone() }
+                last_release(id, Collective::Fence, fence, pairs)
             }
             Brought::Held { is_stale, .. } => {
                 // What is kept for others is taken in whether or not tasks here wait for it. The head has it.

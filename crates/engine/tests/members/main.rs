@@ -8,6 +8,7 @@ mod fetch;
 mod groups;
 mod member;
 mod missing;
+mod parts;
 mod port;
 mod second_try;
 mod slow;

@@ -66,15 +66,16 @@ impl Server {
         }
     }
 
-    /// Handles the end of an allgather: these are the values of all tasks of the job, as [`Values`] encodes them.
+    /// Handles the end of an allgather: these are the values of all tasks of the job, as [`Values`] encodes them, in one
+    /// part or several.
     ///
     /// # Errors
     /// When they are no such values.
-    pub fn on_allgathered(&mut self, encoded: &Bytes) -> Result<(), ValuesError> {
+    pub fn on_allgathered(&mut self, parts: &[Bytes]) -> Result<(), ValuesError> {
         assert_eq!(self.allgather, Stage::Exchanging, "an allgather ends that was not asked for");
         self.allgather = Stage::Gathering;
         let mut values = Values::of(self.info.size);
-        values.merge(encoded)?;
+        parts.iter().try_for_each(|part| values.merge(part))?;
         let mut last: Option<(Option<Bytes>, Bytes)> = None;
         for client in &mut self.clients {
             let Some(entry) = mem::take(&mut client.allgather).filter(|_| !client.left) else {

@@ -78,7 +78,7 @@ impl Server {
 
     /// Keeps the pairs of all agents, where everybody keeps what came to it, as the one who can tell whether some had
     /// another value: then it says so.
-    pub fn hold_all(&mut self, pairs: &Bytes) -> Result<bool, PairError> {
+    pub fn hold_all(&mut self, pairs: &[Bytes]) -> Result<bool, PairError> {
         self.spaces.hold(pairs)
     }
 

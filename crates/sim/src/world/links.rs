@@ -6,7 +6,7 @@ use engine::{HOST_SILENT_MAX, Input, LinkEnd, LinkId};
 use wire::{Class, Decoder, Message};
 
 use super::{Happening, World};
-use crate::link::{Held, Link, index, message_bytes, message_kind};
+use crate::link::{Held, Link, index, message_bytes, message_kind, transfer_time};
 use crate::process::ProcessId;
 
 impl World<'_> {
@@ -75,9 +75,11 @@ impl World<'_> {
         let bytes = message_bytes(message);
         *self.checker.report.bytes.entry(kind).or_default() += bytes;
         let begin = self.work(id, self.now, self.machines.cpu().message_us);
+        let class = Class::of(message);
+        let by_host = self.machines.send(self.processes[id.0].agent, begin, class, bytes);
         let link = &mut self.links[index(link_id)];
         let bandwidth = self.session.calibration.link.bandwidth_bytes_per_s;
-        let time = link.arrival(begin, end, Class::of(message), bytes, bandwidth);
+        let time = link.arrival(begin, by_host, end, class, transfer_time(bytes, bandwidth));
         let message = if self.session.encodes { self.recoded(message) } else { message.clone() };
         self.queue.push(time, Happening::Arrival(link_id, 1 - end, message));
     }

@@ -12,10 +12,10 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
-    AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
-    LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Reads, Routes,
-    SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord,
-    Welcome, Work,
+    AgentLoss, App, Collective, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning,
+    Launch, LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Part, Reads,
+    Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream,
+    TaskRecord, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -37,6 +37,16 @@ fn start_message() -> impl Strategy<Value = Message> {
         vec(start_failure(), 0..4).prop_map(Message::StartFailed),
         Just(Message::JoinDeadline),
     ]
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    let of = prop_oneof![Just(Collective::Fence), Just(Collective::Allgather)];
+    (of, number(), any::<bool>(), blob()).prop_map(|(of, number, is_last, payload)| Part {
+        of,
+        number,
+        is_last,
+        payload,
+    })
 }
 
 fn job_message() -> impl Strategy<Value = Message> {
@@ -81,6 +91,8 @@ fn job_message() -> impl Strategy<Value = Message> {
             .prop_map(|(job, number, values)| Message::AllgatherEnter(job, number, values)),
         (job(), number(), blob())
             .prop_map(|(job, number, values)| Message::AllgatherRelease(job, number, values)),
+        (job(), part()).prop_map(|(job, part)| Message::EnterPart(job, part)),
+        (job(), part()).prop_map(|(job, part)| Message::ReleasePart(job, part)),
         (job(), rank(), name_request()).prop_map(|(job, rank, request)| {
             Message::NameRequest(job, rank, Box::new(request))
         }),

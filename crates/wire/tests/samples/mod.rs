@@ -9,10 +9,10 @@ use model::{
     StatusRuns, TaskMap, Tree, Usage,
 };
 use wire::{
-    AgentLoss, App, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning, Launch,
-    LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Reads, Routes,
-    SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream, TaskRecord,
-    Welcome, Work,
+    AgentLoss, App, Collective, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning,
+    Launch, LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Part, Reads,
+    Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream,
+    TaskRecord, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -73,7 +73,13 @@ pub(crate) fn messages() -> Vec<Message> {
         Message::Held(JOB, 1, true),
         Message::Fetch(JOB, pair_name()),
         Message::Fetched(JOB, pair_name(), Some(Bytes::from_static(b"tag#0$"))),
+        Message::EnterPart(JOB, part(Collective::Fence, false)),
+        Message::ReleasePart(JOB, part(Collective::Allgather, true)),
     ]
+}
+
+fn part(of: Collective, is_last: bool) -> Part {
+    Part { of, number: 1, is_last, payload: Bytes::from_static(b"some cards") }
 }
 
 /// Messages whose frames take other paths than those of [`messages`].
@@ -100,6 +106,8 @@ pub(crate) fn name(message: &Message) -> &'static str {
         Message::Held(..) => "held",
         Message::Fetch(..) => "fetch",
         Message::Fetched(..) => "fetched",
+        Message::EnterPart(..) => "enter_part",
+        Message::ReleasePart(..) => "release_part",
         Message::Output(_) => "output",
         Message::OutputCredit(_) => "output_credit",
         Message::Input { .. } => "input",

@@ -7,10 +7,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use model::{Rank, Time};
-use sim::{Report, Script, Session, Step};
+use sim::{Calibration, Report, Script, Session, Step};
 
 use crate::options::Options;
 use crate::{caught, say};
+
+/// A page with its key, on its way.
+const PAGE_BYTES: u64 = 1_016;
 
 /// A task's value is as long as its card.
 const VALUE_BYTES: u32 = 51;
@@ -21,6 +24,21 @@ pub(crate) fn compare(options: &Options) -> Result<ExitCode, String> {
     }
     let begin = || Script::new().then(Step::PmiInit);
     let run = |script: Script| ran(&options.session_of(script.then(Step::PmiFinalize))?);
+    if let Some(pages) = options.pages {
+        let put = (0..pages).map(Step::PutPage).fold(begin(), Script::then);
+        let ran = |script: Script| {
+            ran(&options.session_of(script.then(Step::PmiFinalize))?.push_max(u64::MAX))
+        };
+        let (without, fence) = (ran(put.clone())?, ran(put.then(Step::Fence))?);
+        let kinds = ["Enter", "EnterPart", "Release", "ReleasePart"];
+        say(&told("fence of pages", &without, &fence, kinds))?;
+        let bytes = u64::from(options.tasks() * pages) * PAGE_BYTES;
+        let [links, doubling] = doubling(options.agents(), bytes, &options.machines()?);
+        let [links, doubling] = [links, doubling].map(|time| time.as_secs_f64() * 1e3);
+        let words = "by recursive doubling, of agents that know where all listen";
+        say(&format!("{words}: {doubling:.2} ms, and {links:.2} ms for its links\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let without = run(begin())?;
     let fence = run(begin().then(Step::Fence))?;
     say(&told("empty fence", &without, &fence, ["Enter", "Release"]))?;
@@ -43,6 +61,32 @@ pub(crate) fn compare(options: &Options) -> Result<ExitCode, String> {
         say(&format!("an allgather is {times:.2} times as fast as a fence and gets\n"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What links for recursive doubling take, and the exchange: in each round agents in pairs send each other all that they
+/// have, over a link of their own. Those beyond a power of two bring what they have to another first, and get all in the
+/// end. Nothing is drawn at random, and all agents do the same, so that this is what a simulation would find.
+fn doubling(agents: u32, bytes_each: u64, machines: &Calibration) -> [Duration; 2] {
+    let [latency, handshake, message] =
+        [machines.link.latency_us.median(), machines.cpu.handshake_us, machines.cpu.message_us]
+            .map(|us| Duration::from_secs_f64(us / 1e6));
+    let bandwidth = machines.link.bandwidth_bytes_per_s;
+    let sends = |bytes: u64| {
+        let nanos = bandwidth.map_or(0, |rate| bytes * 1_000_000_000 / rate);
+        latency + 2 * message + Duration::from_nanos(nanos)
+    };
+    let rounds = agents.ilog2();
+    let most_each = bytes_each * u64::from(agents).div_ceil(1 << rounds);
+    let doubled: Duration = (0..rounds).map(|round| sends(most_each << round)).sum();
+    let is_odd = !agents.is_power_of_two();
+    let others = if is_odd {
+        sends(bytes_each) + sends(bytes_each * u64::from(agents))
+    } else {
+        Duration::ZERO
+    };
+    // A connection is there after a round trip, and proven after another.
+    let links = 4 * latency + (rounds + u32::from(is_odd)) * handshake;
+    [links, doubled + others]
 }
 
 /// A fence, after which each task of the first node gets the card of every task.

@@ -41,6 +41,9 @@ fn main() -> ExitCode {
 }
 
 fn simulate(options: &Options) -> Result<ExitCode, String> {
+    if options.pages.is_some() {
+        return Err("--pages is for exchange".into());
+    }
     if options.seeds.is_some() {
         return batch::run(options);
     }

@@ -14,13 +14,15 @@ pub(crate) const USAGE: &str = "\
 usage: simulate [--agents N] [--tree T] [--tasks N] [--latency-ms L] [--gap-ms G] [--link-ms L]
                 [--calibration FILE] [--seed S] [--log FILE]
        simulate --seeds K [--seed S] [--minutes M] [--state FILE] [--logs DIR]
-       simulate exchange [--agents N] [--tasks N] [--tree T] [--link-ms L] [--calibration FILE]
+       simulate exchange [--agents N] [--tasks N] [--tree T] [--link-ms L] [--gbit-s B] [--pages N]
+                [--calibration FILE]
        simulate replay LOG --until STEP
   One job on N agents; with --seed alone the random session of that seed. With --seeds: random
   sessions with random faults, seeds S up to S+K, for at most M minutes; FILE keeps the next seed,
   and a failed session's log goes to DIR. A replay runs the session of a log again, checks that it
   is the same, and shows what there is after so many steps. A log holds its calibration. An
-  exchange tells what fences, gets and allgathers of such a job take.";
+  exchange tells what fences, gets and allgathers of such a job take; with --pages what a fence takes
+  into which each task puts so many values of 1,000 bytes. Links and hosts send B Gbit/s.";
 
 /// The most agents whose tasks exchange cards.
 const CARDS_MAX: u32 = 10_000;
@@ -40,6 +42,10 @@ pub(crate) struct Options {
     latency: Option<Duration>,
     gap: Option<Duration>,
     link: Option<Duration>,
+    /// What links carry and hosts send, in bytes a second.
+    bandwidth: Option<u64>,
+    /// Values of 1,000 bytes that each task puts into a fence.
+    pub(crate) pages: Option<u32>,
     calibration: Option<CalibrationText>,
     pub(crate) seed: Option<u64>,
     pub(crate) log: Option<PathBuf>,
@@ -137,6 +143,8 @@ impl Options {
             "--latency-ms" => self.latency = Some(milliseconds(name, value)?),
             "--gap-ms" => self.gap = Some(milliseconds(name, value)?),
             "--link-ms" => self.link = Some(milliseconds(name, value)?),
+            "--gbit-s" => self.bandwidth = Some(125_000_000 * number::<u64>(name, value)?.max(1)),
+            "--pages" => self.pages = Some(at_least_one(name, value)?),
             "--seed" => self.seed = Some(number(name, value)?),
             _ => return Err(format!("`{name}` is no option")),
         }
@@ -198,18 +206,27 @@ impl Options {
             .tree(self.tree.as_deref().unwrap_or("adaptive"))
             .tasks(self.tasks())
             .script(script);
-        let calibration = match &self.calibration {
+        Ok(session.calibration(self.machines()?))
+    }
+
+    /// What things take.
+    pub(crate) fn machines(&self) -> Result<Calibration, String> {
+        let mut machines = match &self.calibration {
             Some(CalibrationText { path, text }) => {
                 Calibration::from_toml(path, text).map_err(|error| words(&error))?
             }
             None => usual(),
         };
-        let session = session.calibration(calibration);
-        Ok(session.calibrate(|machines| self.change(machines)))
+        self.change(&mut machines);
+        Ok(machines)
     }
 
     /// What is said on the command line counts more than a file.
     fn change(&self, machines: &mut Calibration) {
+        if self.bandwidth.is_some() {
+            machines.link.bandwidth_bytes_per_s = self.bandwidth;
+            machines.link.host_bandwidth_bytes_per_s = self.bandwidth;
+        }
         if self.latency.is_some() || self.gap.is_some() {
             let latency = self.latency.unwrap_or(machines.launch.latency());
             let gap = self.gap.unwrap_or(machines.launch.gap());
