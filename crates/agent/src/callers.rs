@@ -106,7 +106,7 @@ impl Callers {
         net::send_at_once(&fd)?;
         self.next_id += 1;
         let caller = CallerId(self.next_id);
-        let pmi = TaskPmi::new(&reactor.poller, fd, Source::PmiCaller(caller))?;
+        let pmi = TaskPmi::over_tcp(&reactor.poller, fd, Source::PmiCaller(caller))?;
         self.callers.insert(caller, (job, pmi));
         reactor.report(Input::Caller { job, caller, uid });
         Ok(())

@@ -6,6 +6,9 @@
 //! it and us longer than all the rest of a request does.
 //!
 //! So what is ready may have been looked at before, and the poller reports news only.
+//!
+//! A client that leaves its answers lying is not read until it has taken them, so that it costs no more memory than
+//! the answers to one look. A poller that waits for room no more reports anew what there is to read.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,25 +28,40 @@ pub(crate) struct TaskPmi {
     socket: Outgoing,
     /// Bytes at the front of the socket that were handed on already.
     seen: usize,
+    /// Nothing is left in the socket.
+    takes_at_once: bool,
 }
 
 impl TaskPmi {
     /// Takes our end, which must not block.
     pub(crate) fn new(poller: &Poller, fd: OwnedFd, source: Source) -> io::Result<TaskPmi> {
         let news = Interest { news: true, ..Interest::READ };
-        Ok(TaskPmi { socket: Outgoing::new(poller, fd, source, news)?, seen: 0 })
+        let socket = Outgoing::new(poller, fd, source, news)?;
+        Ok(TaskPmi { socket, seen: 0, takes_at_once: false })
+    }
+
+    /// The same of a connection over TCP. That keeps the whole of a segment of which anything is left, and may have its
+    /// sender wait for the room.
+    pub(crate) fn over_tcp(poller: &Poller, fd: OwnedFd, source: Source) -> io::Result<TaskPmi> {
+        Ok(TaskPmi { takes_at_once: true, ..TaskPmi::new(poller, fd, source)? })
     }
 
     /// The same connection as another source. What was looked at stays so.
     pub(crate) fn belonging_to(self, poller: &Poller, source: Source) -> io::Result<TaskPmi> {
-        let TaskPmi { socket, seen } = self;
-        Ok(TaskPmi { seen, ..TaskPmi::new(poller, socket.into_fd(poller)?, source)? })
+        let TaskPmi { socket, seen, takes_at_once } = self;
+        let socket = TaskPmi::new(poller, socket.into_fd(poller)?, source)?.socket;
+        Ok(TaskPmi { socket, seen, takes_at_once })
     }
 
     /// Reads what is there when the poller says so, at most [`PEEK_BYTES`].
     pub(crate) fn on_readable(&mut self, reactor: &mut Reactor, ready: Ready) -> io::Result<Chunk> {
+        if !self.socket.is_empty() && !ready.ended {
+            return Ok(Chunk::WouldBlock);
+        }
         let chunk = self.read(reactor)?;
-        if matches!(chunk, Chunk::Data(_)) && (ready.ended || self.seen == PEEK_BYTES) {
+        if let Chunk::Data(data) = &chunk
+            && (ready.ended || data.len() == PEEK_BYTES)
+        {
             self.socket.watched().report_again(&reactor.poller)?; // more, or the end, is behind it
         }
         Ok(chunk)
@@ -55,6 +73,9 @@ impl TaskPmi {
         let chunk = reactor.peek(self.socket.watched())?;
         if let Chunk::Data(data) = &chunk {
             self.seen = data.len();
+        }
+        if self.takes_at_once {
+            self.take_seen()?;
         }
         Ok(chunk)
     }
@@ -102,6 +123,8 @@ mod tests {
 
     use model::{JobId, Rank};
 
+    use os::stream::ReadOutcome;
+
     use super::*;
     use crate::source::TaskPart;
 
@@ -127,14 +150,15 @@ mod tests {
             assert_eq!(sent, WriteOutcome::Data(bytes.len()));
         }
 
-        /// What is read until the poller reports no more; `None` is the end.
+        /// What is read until the poller reports no more; `None` is the end. One that has not taken its answers resets.
         fn read_all(&mut self) -> Vec<Option<Vec<u8>>> {
             let mut read = Vec::new();
             for _ in 0..100 {
                 let mut ready = Vec::new();
                 self.reactor.poller.wait(Some(Duration::ZERO), &mut ready).unwrap();
                 let Some(ready) = ready.first() else { return read };
-                match self.pmi.on_readable(&mut self.reactor, *ready).unwrap() {
+                let chunk = self.pmi.on_readable(&mut self.reactor, *ready);
+                match chunk.unwrap_or(Chunk::Eof) {
                     Chunk::Data(data) => read.push(Some(data.to_vec())),
                     Chunk::WouldBlock => {}
                     Chunk::Eof => {
@@ -199,6 +223,36 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_takes_no_answers_is_read_once_it_has_taken_them() {
+        let mut bench = Bench::new();
+        let answer = Bytes::from(vec![b'x'; 4 << 20]);
+        bench.send(b"first");
+        assert_eq!(bench.read_all(), [data("first")]);
+        bench.pmi.write(&bench.reactor.poller, answer.clone()).unwrap();
+        bench.send(b"second");
+        assert_eq!(bench.read_all(), []);
+        let (mut taken, mut buffer) = (0, vec![0; 1 << 16]);
+        while taken < answer.len() {
+            let client = bench.client.as_ref().unwrap();
+            match stream::read(client, &mut buffer).unwrap() {
+                ReadOutcome::Data(bytes) => taken += bytes,
+                ReadOutcome::WouldBlock => bench.pmi.flush(&bench.reactor.poller).unwrap(),
+                ReadOutcome::Eof => panic!("the server is gone"),
+            }
+        }
+        assert_eq!(bench.read_all(), [data("second")]);
+    }
+
+    #[test]
+    fn the_last_words_of_a_client_that_takes_no_answers_are_read_with_its_end() {
+        let mut bench = Bench::new();
+        bench.pmi.write(&bench.reactor.poller, Bytes::from(vec![b'x'; 4 << 20])).unwrap();
+        bench.send(b"abort");
+        bench.client = None;
+        assert_eq!(bench.read_all(), [data("abort"), None]);
+    }
+
+    #[test]
     fn what_comes_before_the_answer_is_read_at_once() {
         let mut bench = Bench::new();
         bench.send(b"barrier");
@@ -208,6 +262,33 @@ mod tests {
         bench.answer();
         bench.send(b"more");
         assert_eq!(bench.read_all(), [data("more")]);
+    }
+
+    /// A receiver that leaves a part of a segment may have the window closed for ever.
+    #[test]
+    fn over_tcp_nothing_is_left_so_that_a_long_message_comes_whole() {
+        const BYTES: usize = 64 << 20;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let writer = std::thread::spawn(move || {
+            let mut client = std::net::TcpStream::connect(address).unwrap();
+            std::io::Write::write_all(&mut client, &vec![b'x'; BYTES]).unwrap();
+        });
+        let ours = OwnedFd::from(listener.accept().unwrap().0);
+        stream::set_nonblocking(&ours).unwrap();
+        let mut reactor = Reactor::new().unwrap();
+        let source = Source::Task(JobId(0), Rank(0), TaskPart::Pmi);
+        let mut pmi = TaskPmi::over_tcp(&reactor.poller, ours, source).unwrap();
+        let mut read = 0;
+        while read < BYTES {
+            let mut ready = Vec::new();
+            reactor.poller.wait(Some(Duration::from_secs(20)), &mut ready).unwrap();
+            let ready = ready.first().expect("more comes");
+            if let Chunk::Data(data) = pmi.on_readable(&mut reactor, *ready).unwrap() {
+                read += data.len();
+            }
+        }
+        writer.join().unwrap();
     }
 
     #[test]
