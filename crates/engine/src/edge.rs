@@ -14,7 +14,7 @@ use wire::{Class, Message};
 
 use crate::child::Child;
 use crate::engine::Engine;
-use crate::job::{Job, Reader};
+use crate::job::{Job, Reader, is_exchange};
 use crate::{Effect, LinkId};
 
 /// An edge of the routing tree, as one of its ends knows it.
@@ -144,6 +144,19 @@ pub(crate) fn traffic(message: &Message) -> Traffic {
 }
 
 impl Engine {
+    /// Sends a message over links of its own, and counts it.
+    pub(crate) fn send(&mut self, links: Vec<LinkId>, message: Message) {
+        let copies = links.len() as u64;
+        let bytes = copies * wire::encoded_len(&message) as u64;
+        let phase = self.phase as usize;
+        self.stats.messages[phase] += copies;
+        self.stats.bytes[phase] += bytes;
+        if is_exchange(&message) {
+            self.stats.exchanged.add(copies, bytes);
+        }
+        self.effects.push_back(Effect::Send { links, message });
+    }
+
     /// Those who hear of the job from this member.
     pub(crate) fn job_children(&self) -> BTreeSet<AgentId> {
         match &self.place {

@@ -618,14 +618,6 @@ impl Engine {
         }
     }
 
-    pub(crate) fn send(&mut self, links: Vec<LinkId>, message: Message) {
-        let copies = links.len() as u64;
-        let phase = self.phase as usize;
-        self.stats.messages[phase] += copies;
-        self.stats.bytes[phase] += copies * wire::encoded_len(&message) as u64;
-        self.effects.push_back(Effect::Send { links, message });
-    }
-
     pub(crate) fn count_links(&mut self) {
         let links = self.links.len() + usize::from(self.uplink().is_some());
         self.stats.links_max = self.stats.links_max.max(u32::try_from(links).unwrap_or(u32::MAX));

@@ -36,6 +36,7 @@ mod spawn;
 
 use allgather::Allgather;
 use callers::Callers;
+pub(crate) use exchange::is_exchange;
 use exchange::{Brought, Exchange};
 use fetch::Fetches;
 use groups::Groups;

@@ -207,10 +207,11 @@ impl Spawner {
         reply(caller, SpawnReply::Refused(words), orders);
     }
 
-    /// How many tasks of all jobs each node has.
+    /// How many tasks of all jobs each node has. One that could not be started leaves its room to whoever tries again.
     fn used(&self) -> Vec<u32> {
         let mut used = alloc::vec![0; self.names.len()];
-        let maps = self.jobs.values().map(|job| &job.map).chain([&self.first.map]);
+        let jobs = self.jobs.values().filter(|job| !matches!(job.stage, Stage::Failed));
+        let maps = jobs.map(|job| &job.map).chain([&self.first.map]);
         maps.for_each(|map| count(&mut used, map));
         used
     }

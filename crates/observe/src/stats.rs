@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use model::Time;
-use wire::{Reads, Stats};
+use wire::{Exchanged, Reads, Stats};
 
 use crate::{Timeline, seconds};
 
@@ -38,6 +38,13 @@ pub fn stats_table(stats: &Stats, timeline: &Timeline) -> String {
     }
     if stats.deliveries > 0 {
         let _ = writeln!(text, "the program was sent to {} hosts that lacked it", stats.deliveries);
+    }
+    if stats.exchanged != Exchanged::default() {
+        let Exchanged { messages, bytes } = stats.exchanged;
+        let _ = writeln!(
+            text,
+            "what tasks exchanged over PMI took {messages} of these messages, and {bytes} bytes"
+        );
     }
     if stats.reads != Reads::default() {
         let _ = writeln!(text, "{}", told_reads(stats.reads));
@@ -91,6 +98,7 @@ mod tests {
             retries: 1,
             deliveries: 2,
             join_us_max: 250_000,
+            exchanged: Exchanged { messages: 16, bytes: 4321 },
             reads: Reads { own: 30, way: 50, head: 117, missing: 3 },
             ..Stats::default()
         };
@@ -102,6 +110,7 @@ mod tests {
         teardown     10.0 ms          8             96
         5 processes, at most 3 links each, 1 starts retried, slowest join 0.25 s
         the program was sent to 2 hosts that lacked it
+        what tasks exchanged over PMI took 16 of these messages, and 4321 bytes
         200 reads of values on demand: 15% found on the own host, 25% on the way up, 58% at the head, 3 nowhere
         ");
     }

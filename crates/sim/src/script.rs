@@ -44,6 +44,13 @@ pub enum Step {
         /// The longest.
         most: u32,
     },
+    /// Bring such a value and go on; the next [`Step::Allgather`], which must be alike, waits for those of all.
+    BeginAllgather {
+        /// The shortest.
+        least: u32,
+        /// The longest.
+        most: u32,
+    },
     /// Ask for the number of one's own program, and check it.
     CheckProgram,
     /// Get the card of the task so many ranks on (modulo the number of tasks) and check it.
@@ -52,6 +59,8 @@ pub enum Step {
     CheckPage(u32, u32),
     /// Enter PMI's barrier and wait for its release.
     Fence,
+    /// Enter it and go on; the next [`Step::Fence`] waits for the release.
+    BeginFence,
     /// Enter the barriers of one's groups under these tags, which differ, all at once, and wait for
     /// the end of all. One who would be alone in a group enters none.
     Meet(Vec<(Grouping, i32)>),

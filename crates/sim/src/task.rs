@@ -92,6 +92,8 @@ pub(crate) struct Task {
     at: usize,
     /// How much of the next step is done: bytes written, or 1 once its request is sent.
     done: u64,
+    /// The request of the next fence or allgather is sent.
+    has_begun: bool,
     ignores_term: bool,
     /// How many fences it has entered.
     pub(crate) fences: usize,
@@ -173,6 +175,7 @@ impl Task {
             script,
             at: 0,
             done: 0,
+            has_begun: false,
             ignores_term: false,
             fences: 0,
             rings: 0,
@@ -241,6 +244,9 @@ impl Task {
         let Some(step) = self.script.get(self.at).cloned() else {
             return vec![Act::Ended(ExitStatus::Exited(0))];
         };
+        if matches!(step, Step::Fence | Step::Allgather { .. }) && mem::take(&mut self.has_begun) {
+            self.done = 1;
+        }
         match step {
             Step::Output(stream, bytes) => self.write(stream, bytes),
             Step::Wait(time) => self.next_after(time, vec![]),
@@ -282,7 +288,15 @@ impl Task {
             }
             Step::Meet(groups) => self.meet(&groups),
             Step::Ring => self.ring(),
+            Step::BeginAllgather { least, most } => {
+                let acts = self.allgather(least..=most);
+                self.go_on(acts)
+            }
             Step::Allgather { least, most } => self.allgather(least..=most),
+            Step::BeginFence => {
+                let acts = self.fence();
+                self.go_on(acts)
+            }
             Step::Fence => self.fence(),
             Step::Spawn(program, tasks) => self.spawn(program, tasks),
             Step::CheckParentCard => {
@@ -315,6 +329,12 @@ impl Task {
         self.waits_for = Wait::Turn;
         acts.push(Act::Wake(time));
         acts
+    }
+
+    /// Has sent what the next fence or allgather is to wait for.
+    fn go_on(&mut self, acts: Vec<Act>) -> Vec<Act> {
+        self.has_begun = true;
+        self.next_after(STEP_TIME, acts)
     }
 
     fn next_with(&mut self, act: Act) -> Vec<Act> {

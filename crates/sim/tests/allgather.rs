@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{AgentId, Order, Rank, Route};
+use model::{AgentId, Order, Rank, Route, Time};
 use sim::{Fault, Report, Script, Session, Step, When};
 
 mod every_step;
@@ -12,6 +12,7 @@ use every_step::{at_every_step_of, hurt};
 const TREES: [&str; 6] = ["flat", "chain", "kary:2", "binomial", "greedy", "adaptive"];
 
 const ALIKE: Step = Step::Allgather { least: 50, most: 50 };
+const BEGIN_ALIKE: Step = Step::BeginAllgather { least: 50, most: 50 };
 const MIXED: Step = Step::Allgather { least: 0, most: 9 };
 
 fn script(steps: impl IntoIterator<Item = Step>) -> Script {
@@ -121,12 +122,34 @@ fn a_task_killed_at_any_step_of_an_allgather_ends_the_job_and_nobody_hangs() {
 
 /// Less what the session takes without it.
 fn takes(n: u32, step: Option<Step>) -> (Duration, Report) {
-    let run = |steps: Option<Step>| {
-        let session = Session::of(n).tree("kary:16").links_take(Duration::from_millis(1));
-        session.script(script(steps)).run()
-    };
-    let (with, without) = (run(step), run(None));
-    (with.ended_at.expect("it ends") - without.ended_at.expect("it ends"), with)
+    let (with, without) = (over_slow_links(n, step), over_slow_links(n, None));
+    (ended(&with) - ended(&without), with)
+}
+
+fn over_slow_links(n: u32, steps: impl IntoIterator<Item = Step>) -> Report {
+    let session = Session::of(n).tree("kary:16").links_take(Duration::from_millis(1));
+    session.script(script(steps)).run()
+}
+
+fn ended(report: &Report) -> Time {
+    report.ended_at.expect("it ends")
+}
+
+/// S4-20, S4-22: agents go on with it while tasks compute, which do two steps of 10 µs each for it.
+#[test]
+fn what_tasks_begin_before_they_compute_adds_nothing_that_grows_with_their_number() {
+    let work = Step::Wait(Duration::from_millis(50));
+    let begun = [(Step::BeginFence, Step::Fence), (BEGIN_ALIKE, ALIKE)];
+    for n in (1..=17).chain([31, 64, 100, 272, 273, 1_000]) {
+        let alone = ended(&over_slow_links(n, [work.clone()]));
+        for (begin, end) in begun.clone() {
+            let steps = [begin, work.clone(), end.clone()];
+            let added = ended(&over_slow_links(n, steps)) - alone;
+            assert!(added <= Duration::from_micros(20), "{n} {end:?}: {added:?}");
+            let added = ended(&over_slow_links(n, [end, work.clone()])) - alone;
+            assert!(added >= Duration::from_millis(2), "{n}: {added:?}");
+        }
+    }
 }
 
 #[test]

@@ -418,6 +418,21 @@ fn each_message_counts_in_the_phase_that_it_belongs_to() {
 }
 
 #[test]
+fn what_tasks_exchange_is_counted_apart() {
+    for tree in TREES {
+        for n in (1..=16).chain([31, 64, 100]) {
+            let report = Session::of(n).tree(tree).tasks(2).script(Script::mpi()).run();
+            let stats = report.outcome.stats;
+            let sent = ["Enter", "Release"].map(|kind| report.messages[kind]).iter().sum::<u64>();
+            assert_eq!(stats.exchanged.messages, sent, "{tree} {n}");
+            assert_eq!(sent, u64::from(4 * n), "{tree} {n}");
+            let all: u64 = stats.bytes.iter().sum();
+            assert!((1..all).contains(&stats.exchanged.bytes), "{tree} {n}");
+        }
+    }
+}
+
+#[test]
 fn an_idle_job_costs_little() {
     let hour = Duration::from_secs(3_600);
     let report =

@@ -100,6 +100,23 @@ fn a_job_that_cannot_run_ends_alone_whatever_of_it_runs_already() {
     }
 }
 
+#[test]
+fn the_room_of_a_job_that_could_not_be_started_is_there_for_who_tries_again_at_once() {
+    for tree in TREES {
+        for bad in [Spawned::Missing, Spawned::Uncreatable] {
+            for n in (1..=16).chain([31, 64]) {
+                let all = 4 * n;
+                let script = begin().then(Step::Spawn(bad, all));
+                let script = end(script.then(Step::Spawn(Spawned::Script(0), all)));
+                let child = Script::new().wait(Duration::from_secs(5)).output(10);
+                let report = Session::of(n).tree(tree).script(script).spawned(&[child], 4).run();
+                let came = (report.code, report.output_bytes);
+                assert_eq!(came, (Some(0), u64::from(10 * all)), "{tree} {bad:?} {n}");
+            }
+        }
+    }
+}
+
 /// Two jobs have tasks on each node. Whatever step it is at which an agent is lost, everything ends.
 #[test]
 fn the_loss_of_an_agent_at_any_step_ends_all_jobs() {

@@ -29,9 +29,9 @@ pub use handshake::{Established, Expected, Handshake};
 pub use inbox::Inbox;
 pub use job_spec::{App, IoSpec, JobSpec, Origin, OutputSpec, Stdin, app_of};
 pub use message::{
-    AgentLoss, Collective, Hello, JobFault, JobWarning, Launch, LossCause, Mark, MarkKind, Message,
-    Milestone, Output, Part, Reads, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats,
-    Stream, TaskRecord, Welcome, Work,
+    AgentLoss, Collective, Exchanged, Hello, JobFault, JobWarning, Launch, LossCause, Mark,
+    MarkKind, Message, Milestone, Output, Part, Reads, SessionSpec, ShellFailureKind, StartCause,
+    StartFailure, Stats, Stream, TaskRecord, Welcome, Work,
 };
 pub use outbox::Outbox;
 pub use rehearsal::rehearsed;

@@ -613,6 +613,8 @@ pub struct Stats {
     pub messages: [u64; 5],
     /// Payload bytes sent, by phase.
     pub bytes: [u64; 5],
+    /// Of these, what tasks have exchanged.
+    pub exchanged: Exchanged,
     /// The most links that one agent held.
     pub links_max: u32,
     /// Starts that were tried again.
@@ -640,6 +642,7 @@ impl Stats {
         for (sum, count) in self.bytes.iter_mut().zip(other.bytes) {
             *sum = sum.saturating_add(count);
         }
+        self.exchanged.add(other.exchanged.messages, other.exchanged.bytes);
         self.links_max = self.links_max.max(other.links_max);
         self.retries = self.retries.saturating_add(other.retries);
         self.shell_links = self.shell_links.saturating_add(other.shell_links);
@@ -647,6 +650,23 @@ impl Stats {
         self.reads.merge(&other.reads);
         self.join_us_max = self.join_us_max.max(other.join_us_max);
         self.unfinished = self.unfinished.union(&other.unfinished);
+    }
+}
+
+/// What was sent for the fences, rings, allgathers and barriers of tasks, and for their reads of what no fence has pushed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Exchanged {
+    /// Messages.
+    pub messages: u64,
+    /// Their payload bytes.
+    pub bytes: u64,
+}
+
+impl Exchanged {
+    /// Counts more.
+    pub fn add(&mut self, messages: u64, bytes: u64) {
+        self.messages = self.messages.saturating_add(messages);
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 

@@ -47,6 +47,28 @@ pub(super) enum Brought {
     },
 }
 
+/// Whether a message is about what tasks tell each other, and is counted as that. Nobody looks into one that is on its
+/// way through others.
+pub(crate) fn is_exchange(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::Enter { .. }
+            | Message::Release { .. }
+            | Message::EnterPart(..)
+            | Message::ReleasePart(..)
+            | Message::Held(..)
+            | Message::Fetch(..)
+            | Message::Fetched(..)
+            | Message::GroupEnter { .. }
+            | Message::GroupRelease { .. }
+            | Message::GroupAwaited(..)
+            | Message::RingEnter(..)
+            | Message::RingPlace(..)
+            | Message::AllgatherEnter(..)
+            | Message::AllgatherRelease(..)
+    )
+}
+
 impl<B> Exchange<B> {
     /// When the tasks here are to be let out: at once, but in another turn.
     pub(super) fn due_at(&self) -> Option<Time> {

@@ -12,10 +12,10 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
-    AgentLoss, App, Collective, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning,
-    Launch, LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Part, Reads,
-    Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream,
-    TaskRecord, Welcome, Work,
+    AgentLoss, App, Collective, Contact, Exchanged, Forward, Hello, IoSpec, JobFault, JobSpec,
+    JobWarning, Launch, LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec,
+    Part, Reads, Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin,
+    Stream, TaskRecord, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -433,12 +433,13 @@ fn pair_name() -> impl Strategy<Value = PairName> {
 
 fn stats() -> impl Strategy<Value = Stats> {
     let counts = (any::<[u32; 5]>(), any::<[u64; 5]>(), any::<[u64; 5]>(), any::<u64>());
-    (counts, any::<[u64; 4]>(), id_set()).prop_map(
+    (counts, any::<[u64; 6]>(), id_set()).prop_map(
         |(
             ([agents, links_max, retries, shell_links, deliveries], messages, bytes, join_us_max),
-            [own, way, head, missing],
+            [own, way, head, missing, exchange_messages, exchange_bytes],
             unfinished,
         )| Stats {
+            exchanged: Exchanged { messages: exchange_messages, bytes: exchange_bytes },
             reads: Reads { own, way, head, missing },
             agents,
             messages,

@@ -9,10 +9,10 @@ use model::{
     StatusRuns, TaskMap, Tree, Usage,
 };
 use wire::{
-    AgentLoss, App, Collective, Contact, Forward, Hello, IoSpec, JobFault, JobSpec, JobWarning,
-    Launch, LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec, Part, Reads,
-    Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin, Stream,
-    TaskRecord, Welcome, Work,
+    AgentLoss, App, Collective, Contact, Exchanged, Forward, Hello, IoSpec, JobFault, JobSpec,
+    JobWarning, Launch, LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec,
+    Part, Reads, Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin,
+    Stream, TaskRecord, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -338,6 +338,7 @@ fn stats() -> Stats {
         agents: 6,
         messages: [1, 5, 2, 3, 4],
         bytes: [100, 50, 200, 300, 1 << 40],
+        exchanged: Exchanged { messages: 2, bytes: 270 },
         links_max: 3,
         retries: 1,
         shell_links: 2,

@@ -18,6 +18,9 @@ const PAGE_BYTES: u64 = 1_016;
 /// A task's value is as long as its card.
 const VALUE_BYTES: u32 = 51;
 
+/// What tasks have to do meanwhile takes longer than any exchange, and is not counted.
+const WORK: Duration = Duration::from_secs(10);
+
 pub(crate) fn compare(options: &Options) -> Result<ExitCode, String> {
     if options.log.is_some() || options.seeds.is_some() {
         return Err("exchange runs sessions of its own: leave --log and --seeds out".into());
@@ -54,9 +57,16 @@ pub(crate) fn compare(options: &Options) -> Result<ExitCode, String> {
         let kinds = ["Enter", "Held", "Fetch", "Fetched"];
         say(&told("held fence and gets", &without, &fetched, kinds))?;
         let allgather = Step::Allgather { least: VALUE_BYTES, most: VALUE_BYTES };
-        let gathered = run(begin().then(allgather))?;
+        let gathered = run(begin().then(allgather.clone()))?;
         let kinds = ["AllgatherEnter", "AllgatherRelease"];
         say(&told("allgather", &without, &gathered, kinds))?;
+        let begun = begin().then(Step::BeginAllgather { least: VALUE_BYTES, most: VALUE_BYTES });
+        let (worked, begun) = (run(begin().wait(WORK))?, run(begun.wait(WORK).then(allgather))?);
+        say(&told("allgather, begun before work", &worked, &begun, kinds))?;
+        let put = || begin().then(Step::PutCard);
+        let begun = put().then(Step::BeginFence).wait(WORK).then(Step::Fence);
+        let (worked, begun) = (run(put().wait(WORK))?, run(begun)?);
+        say(&told("fence, begun before work", &worked, &begun, ["Enter", "Release"]))?;
         let times = took(&without, &got).as_secs_f64() / took(&without, &gathered).as_secs_f64();
         say(&format!("an allgather is {times:.2} times as fast as a fence and gets\n"))?;
     }
