@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::convoke::{Convoke, Running};
 use support::ring::program;
-use support::stand::{on_hosts, script};
+use support::stand::{misbehave, on_hosts, script};
 use support::watch::wait_until;
 
 /// Two tasks that do this, on a host with slots for others.
@@ -180,4 +180,40 @@ fn three_hundred_one_after_another_leave_no_process_and_no_descriptor() {
     assert!(is_well, "before: {before:?}, then: {:?}", processes(&running));
     running.write(b"\n");
     running.finish().with_status(0);
+}
+
+/// Whose each daemon is, as its environment tells: a job's, or nobody's.
+fn daemons(running: &Running) -> Vec<String> {
+    let all = running.marker().survivors().into_iter();
+    let daemons = all.filter(|process| process.command.ends_with("misbehave hang"));
+    let job_of = |pid: u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let environment = String::from_utf8_lossy(&environment).into_owned();
+        let job = environment.split('\0').find_map(|it| it.strip_prefix("CONVOKE_JOB="));
+        job.unwrap_or_default().to_owned()
+    };
+    let mut jobs: Vec<String> = daemons.map(|process| job_of(process.pid)).collect();
+    jobs.sort();
+    jobs
+}
+
+/// Of two jobs on one host, what one leaves is told by its environment. On a host of its own, all of it ends with it.
+#[test]
+fn what_a_spawned_job_leaves_behind_ends_with_it_and_the_first_jobs_processes_live_on() {
+    for (host, unmarked) in [("a", &[""][..]), ("b", &[])] {
+        let run = on_hosts("spawn-leave", "a:4,b:4", "").words("-n 1 --all-hosts");
+        let run = run.arg(script("spawn.bash")).args(["leave", host]).arg(misbehave());
+        let mut running = run.start();
+        running.wait_for_output("what is left", |text| text.ends_with(b"left\nleft\n"));
+        let job = running.output().lines().next().unwrap().to_owned();
+        let left = [unmarked, &[job.as_str()]].concat();
+        let is_swept = wait_until(Duration::from_secs(10), || daemons(&running) == left);
+        assert!(is_swept, "{:?}, and not {left:?}", daemons(&running));
+        let living = running.marker().survivors();
+        for text in ["sleep 1000", "spawn.bash leave"] {
+            assert!(living.iter().any(|process| process.command.contains(text)), "{living:?}");
+        }
+        running.write(b"\n");
+        running.finish().with_status(0).says(&[&job, "left", "left", "on"]);
+    }
 }

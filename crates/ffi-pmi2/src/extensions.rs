@@ -19,6 +19,9 @@ const CELL_BYTES: usize = 1024;
 /// Where the values of an allgather go that was begun, by the number of the request.
 static DESTINATIONS: Mutex<BTreeMap<u64, Cells>> = Mutex::new(BTreeMap::new());
 
+/// Values that the library has made room for.
+static LENT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
 #[unsafe(no_mangle)]
 extern "C" fn PMIX_Ring(
     value: Text,
@@ -122,14 +125,41 @@ extern "C" fn PMI2_Iallgather(value: Text) -> c_int {
 /// MVAPICH's name.
 #[unsafe(no_mangle)]
 extern "C" fn PMI2_Iallgather_wait(buffer: Cells) -> c_int {
+    call(|| if buffer.is_null() { Err(ERR_INVALID_ARG) } else { fill(buffer, &gathered()?) })
+}
+
+/// MVAPICH's name for the same, where the library has room for the values.
+#[unsafe(no_mangle)]
+extern "C" fn PMI2_SHMEM_Iallgather(value: Text) -> c_int {
+    PMI2_Iallgather(value)
+}
+
+/// The values are there until the next call. MVAPICH gives nothing back.
+#[unsafe(no_mangle)]
+extern "C" fn PMI2_SHMEM_Iallgather_wait(buffer: Out<*const u8>) -> c_int {
     call(|| {
-        let pmi = connection()?;
-        let begun = pmi.allgather_under_way().filter(|_| !buffer.is_null());
-        match pmi.wait(begun.ok_or(ERR_INVALID_ARG)?).map_err(code)? {
-            Outcome::Gathered(values) => fill(buffer, &values),
-            Outcome::Met => Ok(()),
+        if buffer.is_null() {
+            return Err(ERR_INVALID_ARG);
         }
+        let values = gathered()?;
+        let mut lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
+        *lent = vec![0; values.len() * CELL_BYTES];
+        for (cell, value) in lent.chunks_exact_mut(CELL_BYTES).zip(&values) {
+            cell[..CELL_BYTES - 1].get_mut(..value.len()).ok_or(ERR_OTHER)?.copy_from_slice(value);
+        }
+        buffer.set(lent.as_ptr());
+        Ok(())
     })
+}
+
+/// Waits for the allgather that is under way.
+fn gathered() -> Result<Vec<Vec<u8>>, c_int> {
+    let pmi = connection()?;
+    let begun = pmi.allgather_under_way().ok_or(ERR_INVALID_ARG)?;
+    match pmi.wait(begun).map_err(code)? {
+        Outcome::Gathered(values) => Ok(values),
+        Outcome::Met => Err(ERR_OTHER),
+    }
 }
 
 fn fill(buffer: Cells, values: &[Vec<u8>]) -> Result<(), c_int> {

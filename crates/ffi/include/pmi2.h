@@ -129,6 +129,11 @@ int PMI2_KVS_Wait(void);
 int PMI2_Iallgather(const char value[]);
 #define HAVE_PMI2_IALLGATHER_WAIT 1
 int PMI2_Iallgather_wait(void *buffer);
+/* The same where the library has the room: `buffer` is set to it, and the values are there until the next call. */
+#define HAVE_PMI2_SHMEM_IALLGATHER 1
+int PMI2_SHMEM_Iallgather(const char value[]);
+#define HAVE_PMI2_SHMEM_IALLGATHER_WAIT 1
+int PMI2_SHMEM_Iallgather_wait(void **buffer);
 
 #ifdef __cplusplus
 }

@@ -80,7 +80,17 @@ impl PmiConnection {
 
     /// Sends bytes as they are, and waits for nothing.
     pub fn send(&mut self, text: &str) -> io::Result<()> {
-        self.stream.write_all(text.as_bytes())
+        self.send_bytes(text.as_bytes())
+    }
+
+    /// The same of bytes that are no text.
+    pub fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// Another way to send, for a thread of its own.
+    pub fn writer(&self) -> io::Result<File> {
+        self.stream.try_clone()
     }
 
     /// Sends `request`, and checks that the reply is `cmd=<name>` with no `rc` but 0.
@@ -168,7 +178,8 @@ impl PmiConnection {
         }
     }
 
-    fn receive(&mut self) -> io::Result<&str> {
+    /// The next message of the server.
+    pub fn receive(&mut self) -> io::Result<&str> {
         let message = loop {
             if let Some(message) = self.whole()? {
                 break message;

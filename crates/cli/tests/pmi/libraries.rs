@@ -11,7 +11,8 @@ use std::process::{Command, Output};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::World;
-use crate::mpi::HOSTS;
+use crate::matrix::INTERFACES;
+use crate::mpi::{self, HOSTS};
 use crate::support::convoke::Convoke;
 use crate::support::ring::{pmi1, pmi2};
 use crate::support::stand::{client_libraries, compiled};
@@ -107,6 +108,43 @@ fn gets_with_our_libraries_are_no_messages_on_any_number_of_hosts() {
     }
 }
 
+/// Two ranks on n0 spawn a job of three on the last host, where there is room.
+#[test]
+fn programs_and_the_jobs_that_they_spawn_with_our_libraries_read_and_find_each_other() {
+    let world = World::up(3);
+    for (pmi, library) in [("-DPMI=1", "-lpmi"), ("-DPMI=2", "-lpmi2")] {
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("jobs{library}"));
+        let program = compiled("jobs", Path::new("gcc"), &[pmi, library], program);
+        for (hosts, host) in [("n0:5", "n0"), ("n0:2,n1:3,n2:3", "n2")] {
+            for interface in INTERFACES {
+                let run = world.convoke("jobs").args(["--hosts", hosts, "--env", &own_libraries()]);
+                let run = run.words("-n 2 --all-hosts").words(interface);
+                let ended = world.end(run.arg(&program).arg(host)).with_status(0);
+                let parents = (0..2).map(|rank| format!("parent {rank} of 2: well"));
+                let children = (0..3).map(|rank| format!("child {rank} of 3: well"));
+                assert_eq!(ended.sorted_lines(), children.chain(parents).collect::<Vec<_>>());
+                for why in ["/no/such/program", "1002 tasks do not fit"] {
+                    assert!(ended.stderr.contains(why), "{}", ended.stderr);
+                }
+            }
+        }
+    }
+}
+
+/// With Slurm's library and with ours.
+#[test]
+fn tasks_that_know_their_neighbours_in_a_ring_gather_over_connections_of_their_own() {
+    let world = World::up(HOSTS);
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("own-ring");
+    let program = compiled("own_ring", Path::new("gcc"), &["-lpmi2"], program);
+    for hosts in [1, 2, HOSTS] {
+        for run in [on(&world, hosts, "own-ring"), mpi::on(&world, hosts, "own-ring-slurm")] {
+            let ended = world.end(run.arg(&program)).with_status(0);
+            assert_eq!(ended.text().matches(": all cards\n").count(), 2 * hosts, "{ended:?}");
+        }
+    }
+}
+
 #[test]
 fn an_abort_through_our_library_ends_the_job_and_is_told() {
     let world = World::up(2);
@@ -123,9 +161,13 @@ pub(crate) fn of_slurm(name: &str) -> PathBuf {
 
 /// Two ranks on each of the first hosts, with our libraries.
 pub(crate) fn on(world: &World, hosts: usize, test: &str) -> Convoke {
-    let lib = format!("LD_LIBRARY_PATH={}", client_libraries().join("lib").display());
     let hosts = format!("n[0-{}]:2", hosts - 1);
-    world.convoke(test).args(["--hosts", &hosts, "--env", &lib])
+    world.convoke(test).args(["--hosts", &hosts, "--env", &own_libraries()])
+}
+
+/// The variable with which programs find our libraries.
+fn own_libraries() -> String {
+    format!("LD_LIBRARY_PATH={}", client_libraries().join("lib").display())
 }
 
 #[track_caller]

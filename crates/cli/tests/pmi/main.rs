@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
+mod bad_input;
 mod libraries;
 mod matrix;
 mod mpi;

@@ -9,7 +9,7 @@ use crate::support::ring::{pmi1, pmi2, ring};
 use crate::support::stand::client_libraries;
 
 /// The options that have tasks find their connection in either way.
-const INTERFACES: [&str; 2] = ["", "--pmi-port"];
+pub(crate) const INTERFACES: [&str; 2] = ["", "--pmi-port"];
 
 #[test]
 fn mpich_5_runs_over_either_interface() {

@@ -123,18 +123,26 @@ static void gather_for_mvapich(int size, char (*all)[PMI2_MAX_VALLEN])
     int (*end)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "PMI2_Iallgather_wait");
     int (*fence)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "PMI2_KVS_Ifence");
     int (*wait)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "PMI2_KVS_Wait");
-    char value[32];
+    int (*begin_shared)(const char *) = (int (*)(const char *))dlsym(RTLD_DEFAULT, "PMI2_SHMEM_Iallgather");
+    int (*end_shared)(void **) = (int (*)(void **))dlsym(RTLD_DEFAULT, "PMI2_SHMEM_Iallgather_wait");
+    char value[32], (*shared)[PMI2_MAX_VALLEN] = NULL;
     int of;
-    check(begin && end && fence && wait, "no names of MVAPICH");
+    check(begin && end && fence && wait && begin_shared && end_shared, "no names of MVAPICH");
     sprintf(value, "for MVAPICH %d", rank);
     call(begin(value), "begin of an allgather");
     call(fence(), "begin of a fence");
     call(end(all), "end of an allgather");
     call(wait(), "end of a fence");
     check(end(all) != PMI2_SUCCESS && wait() != PMI2_SUCCESS, "what is over ends again");
+    sprintf(value, "shared %d", rank);
+    call(begin_shared(value), "begin of an allgather in the library's memory");
+    call(end_shared((void **)&shared), "its end");
+    check(end_shared((void **)&shared) != PMI2_SUCCESS && shared, "it ends again");
     for (of = 0; of < size; of++) {
         sprintf(value, "for MVAPICH %d", of);
         check(!strcmp(all[of], value), "a value is not what was brought");
+        sprintf(value, "shared %d", of);
+        check(!strcmp(shared[of], value), "a value in the library's memory is another");
     }
 }
 

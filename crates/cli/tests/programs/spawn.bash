@@ -59,5 +59,14 @@ many)
     echo last
     read -r _
     ;;
+leave)
+    "$3" daemon
+    sleep 1000 &
+    echo "$CONVOKE_JOB"
+    spawn "$2" "$3" daemon say:left
+    spawn "$2" env -u CONVOKE_JOB "$3" daemon say:left
+    read -r _
+    echo on
+    ;;
 esac
 say cmd=finalize

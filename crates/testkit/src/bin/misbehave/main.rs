@@ -1,17 +1,23 @@
 //! A task that does what tasks should not do. Its arguments are steps, performed in order; see [`STEPS`].
 
+mod pmi;
+
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use testkit::{FloodLine, Fnv, PmiConnection, die_of_signal, ignore_signal};
+use testkit::{FloodLine, Fnv, die_of_signal, ignore_signal, send_signal};
+
+use pmi::Pmi;
 
 const STEPS: &str = "\
+on:RANKS               the steps behind it are of these ranks alone, as in `on:0,2`; of all behind `on:`
 exit:STATUS            exit
 signal:N               die of a signal
 ignore:N               ignore a signal from here on
 stop                   stop (SIGSTOP); go on when continued
+nap:SECONDS            stop (SIGSTOP); a child lets it go on so long after that
 say:TEXT               write a line to stdout
 warn:TEXT              write a line to stderr
 partial:TEXT           write to stdout without a line end
@@ -31,14 +37,31 @@ pmi-barrier            enter the PMI barrier, and leave it
 pmi-finalize           finalize PMI
 pmi-abort:CODE         send a PMI abort, and go on
 pmi-send:TEXT          send bytes to the PMI server, and wait for nothing; `\\n` is a line end
+pmi-ask:TEXT           send a line to it, and write its answer to stdout
+pmi-put:KEY:BYTES      put a value of so many bytes, and write what is answered to stdout
+pmi-value:KEY:MIB      send the front of a put whose value has so many MiB
+pmi-frame:TEXT         send a message of PMI-2 with its length in front
+pmi-noise:SEED:BYTES   send so many bytes that mean nothing
+pmi-puts:NUMBER        put so many keys of this rank, many at a time
+pmi-gets:NUMBER        get so many keys of the next rank, many at a time, and check their values
+pmi-late:NUMBER        ask for a value so often, and read the answers once the server takes no more
+pmi-close              close the connection
+pmi-stranger:TEXT      connect to PMI_PORT besides, send bytes, and wait for the end of that
 show ...               write the working directory, all arguments and the environment, escaped, one a line;
                        no step follows
 ";
 
 fn main() -> ExitCode {
-    let mut task = Task { pmi: None };
+    let mut task = Task { pmi: Pmi::default() };
+    let mut is_meant = true;
     for arg in std::env::args_os().skip(1) {
         let step = arg.to_string_lossy();
+        if let Some(ranks) = step.strip_prefix("on:") {
+            is_meant = ranks.is_empty() || ranks.split(',').any(|rank| rank == own_rank());
+        }
+        if !is_meant || step.starts_with("on:") {
+            continue;
+        }
         if step == "show" {
             return finish(show());
         }
@@ -59,9 +82,12 @@ fn finish(result: io::Result<()>) -> ExitCode {
     }
 }
 
+fn own_rank() -> String {
+    std::env::var("PMI_RANK").or_else(|_| std::env::var("PMI_ID")).unwrap_or_default()
+}
+
 struct Task {
-    /// Set by the first PMI step.
-    pmi: Option<PmiConnection>,
+    pmi: Pmi,
 }
 
 impl Task {
@@ -72,6 +98,8 @@ impl Task {
             "signal" => die_of_signal(number(arg)?),
             "ignore" => ignore_signal(number(arg)?),
             "stop" => die_of_signal(SIGSTOP),
+            "nap" => nap(arg),
+            "wake" => wake(number(arg)?),
             "say" => write_all(io::stdout(), &format!("{arg}\n")),
             "warn" => write_all(io::stderr(), &format!("{arg}\n")),
             "partial" => write_all(io::stdout(), arg),
@@ -86,26 +114,20 @@ impl Task {
             "copy-stdin" => copy_stdin(),
             "count-stdin" => count_stdin(),
             "close-stdin" => close_stdin(),
-            "pmi-init" => self.pmi()?.init().map(drop),
-            "pmi-barrier" => self.pmi()?.barrier(),
-            "pmi-finalize" => self.pmi()?.finalize(),
-            "pmi-abort" => self.pmi()?.send(&format!("cmd=abort exitcode={arg}\n")),
-            "pmi-send" => self.pmi()?.send(&arg.replace("\\n", "\n")),
-            _ => Err(io::Error::other(format!("no such step; these are:\n{STEPS}"))),
+            _ if name.starts_with("pmi-") => self.pmi.perform(name, arg),
+            _ => Err(no_such_step()),
         }
     }
+}
 
-    fn pmi(&mut self) -> io::Result<&mut PmiConnection> {
-        if self.pmi.is_none() {
-            self.pmi = Some(PmiConnection::from_env()?);
-        }
-        self.pmi.as_mut().ok_or_else(|| io::Error::other("no PMI connection"))
-    }
+fn no_such_step() -> io::Error {
+    io::Error::other(format!("no such step; these are:\n{STEPS}"))
 }
 
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
+const SIGCONT: i32 = 18;
 const SIGSTOP: i32 = 19;
 
 fn number<T: std::str::FromStr>(arg: &str) -> io::Result<T> {
@@ -121,6 +143,26 @@ fn write_all(mut out: impl Write, text: &str) -> io::Result<()> {
 fn sleep(seconds: u64) -> io::Result<()> {
     std::thread::sleep(Duration::from_secs(seconds));
     Ok(())
+}
+
+/// The child waits until this is stopped, so that it is continued behind that.
+fn nap(seconds: &str) -> io::Result<()> {
+    let mut child = start(&format!("wake:{seconds}"), Stdio::null())?;
+    die_of_signal(SIGSTOP)?;
+    child.wait().map(drop)
+}
+
+fn wake(seconds: u64) -> io::Result<()> {
+    let parent = std::os::unix::process::parent_id();
+    let is_stopped = || -> io::Result<bool> {
+        let stat = std::fs::read_to_string(format!("/proc/{parent}/stat"))?;
+        Ok(stat.rsplit(") ").next().is_some_and(|state| state.starts_with('T')))
+    };
+    while !is_stopped()? {
+        std::thread::yield_now();
+    }
+    sleep(seconds)?;
+    send_signal(parent, SIGCONT)
 }
 
 /// Blocks of C's standard output when it is no terminal.
