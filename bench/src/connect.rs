@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use model::PmiDialect;
 
+use crate::init;
 use crate::jobs::{Job, Launcher, Shell};
 use crate::pmi;
 use crate::quantity::{Quantity, Unit};
@@ -31,6 +32,7 @@ pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> 
     for shape in report.settings().pick([(1, 1024), (16, 64)], [(1, 64), (4, 16)]) {
         get_all_with_our_library(tools, report, shape);
     }
+    init::measure(tools, report);
     Ok(())
 }
 
@@ -120,13 +122,8 @@ fn get_all_with_our_library(tools: &Tools, report: &mut Report, (hosts, clients)
     let turns = Turns::take(report, rounds, &[Convoke, Hydra5, Floor], |who| match who {
         Convoke => pmi::once(tools, who, &with_library),
         Hydra4 | Hydra5 => pmi::once(tools, who, &plain),
-        Floor => {
-            let mut command = Command::new(tools.floor("map"));
-            command.args([hosts, clients].map(|count| count.to_string()));
-            pmi::timed(&mut command)
-        }
+        Floor => pmi::map(tools, (hosts, clients)),
     });
     let title = format!("{title}: put, barrier, all gets (slowest rank)");
-    let floor = "as many processes that map a file";
-    pmi::add(report, &turns, &title, 1, floor, Bar::RatioAtMost(0.02));
+    pmi::add(report, &turns, &title, 1, pmi::MAP, Bar::RatioAtMost(0.02));
 }

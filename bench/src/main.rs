@@ -8,6 +8,7 @@
 mod batch;
 mod connect;
 mod deliver;
+mod init;
 mod io;
 mod launch;
 mod links;

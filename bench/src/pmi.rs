@@ -62,6 +62,16 @@ pub(crate) fn job(
 /// The floor of clients that ask a server.
 pub(crate) const SERVER: &str = "a server per host, in C";
 
+/// The floor of clients that look cards up in memory: what [`map`] does.
+pub(crate) const MAP: &str = "as many processes that map a file";
+
+/// What as many processes take to map a file and read everybody's card in it.
+pub(crate) fn map(tools: &Tools, (hosts, clients): (usize, usize)) -> anyhow::Result<Vec<f64>> {
+    let mut command = Command::new(tools.floor("map"));
+    command.args([hosts, clients].map(|count| count.to_string()));
+    timed(&mut command)
+}
+
 /// Adds the row of the number at `index` of what [`once`] has measured.
 pub(crate) fn add(
     report: &mut Report,
@@ -98,15 +108,15 @@ pub(crate) fn once(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Ve
 pub(crate) fn timed(command: &mut Command) -> anyhow::Result<Vec<f64>> {
     let captured = run::capture(command, LIMIT)?;
     let text = String::from_utf8_lossy(&captured.output);
-    let steps = longest_total(&text).with_context(|| format!("rank 0 printed `{text}`"))?;
+    let steps = told(&text, "max", "total").with_context(|| format!("rank 0 printed `{text}`"))?;
     Ok(vec![captured.elapsed.as_secs_f64(), steps])
 }
 
-/// The total of the line that starts with `max`, in seconds.
-fn longest_total(text: &str) -> Option<f64> {
-    let line = text.lines().find(|line| line.starts_with("max "))?;
-    let micros = line.split(' ').find_map(|word| word.strip_prefix("total_us="))?;
-    Some(micros.parse::<f64>().ok()? / 1e6)
+/// The time of a step in the line that starts with this label, in seconds.
+pub(crate) fn told(text: &str, label: &str, step: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.split(' ').next() == Some(label))?;
+    let time = |word: &str| word.strip_prefix(step)?.strip_prefix("_us=")?.parse::<f64>().ok();
+    Some(line.split(' ').find_map(time)? / 1e6)
 }
 
 #[cfg(test)]
@@ -116,7 +126,8 @@ mod tests {
     #[test]
     fn the_longest_total_is_read_from_the_client_s_words() {
         let text = "rank0 init_us=1.0 total_us=5.0\nmax init_us=2.0 total_us=1500000.0\n";
-        assert_eq!(longest_total(text), Some(1.5));
-        assert_eq!(longest_total("rank0 total_us=5.0\n"), None);
+        assert_eq!(told(text, "max", "total"), Some(1.5));
+        assert_eq!(told(text, "max", "init"), Some(2e-6));
+        assert_eq!(told("rank0 total_us=5.0\n", "max", "total"), None);
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Tools {
     pub(crate) shell: PathBuf,
     /// A client of PMI-1 and PMI-2 without an MPI library.
     pub(crate) pmi_client: PathBuf,
+    /// One that does what `MPI_Init` does.
+    pub(crate) pmi_init: PathBuf,
     /// A task that writes floods.
     pub(crate) misbehave: PathBuf,
     /// Removed at the end.
@@ -49,6 +51,7 @@ impl Tools {
             hydra5: path_of("MPICH5", &target.join("mpich5")).join("bin/mpiexec.hydra"),
             shell: path_of("TESTBED_SHELL", &profile_dir.join("testbed-shell")),
             pmi_client: path_of("PMI_CLIENT", &profile_dir.join("pmi-client")),
+            pmi_init: profile_dir.join("pmi-init"),
             misbehave: profile_dir.join("misbehave"),
             scratch: tempfile::tempdir().context("make a directory")?,
         };
