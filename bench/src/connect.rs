@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use model::PmiDialect;
+use testbed::Slurm;
 
 use crate::init;
 use crate::jobs::{Job, Launcher, Shell};
@@ -14,7 +15,7 @@ use crate::run;
 use crate::tools::Tools;
 use crate::turns::Turns;
 
-use Launcher::{Convoke, Floor, Hydra4, Hydra5};
+use Launcher::{Convoke, Floor, Hydra4, Hydra5, Srun};
 
 /// No single run is waited for longer.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -27,8 +28,8 @@ pub(crate) fn measure(tools: &Tools, report: &mut Report) -> anyhow::Result<()> 
     for (hosts, tasks) in [(16, 1), (4, 16)] {
         empty_program(tools, report, hosts, tasks)?;
     }
-    get_all(tools, report, PmiDialect::Two, (16, 16), 0.35);
-    get_all(tools, report, PmiDialect::One, (16, 64), 1.0);
+    get_all(tools, report, PmiDialect::Two, (16, 16), &[Hydra5, Srun], 0.35)?;
+    get_all(tools, report, PmiDialect::One, (16, 64), &[Hydra5], 1.0)?;
     for shape in report.settings().pick([(1, 1024), (16, 64)], [(1, 64), (4, 16)]) {
         get_all_with_our_library(tools, report, shape);
     }
@@ -80,7 +81,7 @@ fn empty_program(
 
 fn start(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Command> {
     match who {
-        Convoke | Hydra4 | Hydra5 => tools.command(who, job),
+        Convoke | Hydra4 | Hydra5 | Srun => tools.command(who, job),
         Floor => {
             let mut command = Command::new(tools.floor("spawn"));
             command.arg(job.tasks().to_string()).args(&job.program);
@@ -95,17 +96,33 @@ fn get_all(
     report: &mut Report,
     dialect: PmiDialect,
     (hosts, clients): (usize, usize),
+    peers: &[Launcher],
     bar: f64,
-) {
+) -> anyhow::Result<()> {
     let job = pmi::job(tools, hosts, clients, "all", dialect);
     let title = format!("{dialect}, {} clients, every card", job.shape());
     if !report.settings().wants(&title) {
-        return;
+        return Ok(());
     }
+    let slurm = peers.contains(&Srun).then(|| Slurm::up(hosts, clients)).transpose()?;
     let rounds = report.settings().pick(7, 1);
-    let turns =
-        Turns::take(report, rounds, &[Convoke, Hydra5, Floor], |who| pmi::once(tools, who, &job));
-    pmi::add(report, &turns, &title, 1, pmi::SERVER, Bar::RatioAtMost(bar));
+    let contestants = [&[Convoke, Floor], peers].concat();
+    let turns = Turns::take(report, rounds, &contestants, |who| match (who, &slurm) {
+        (Srun, Some(slurm)) => pmi::timed(&mut srun(slurm, &job)),
+        _ => pmi::once(tools, who, &job),
+    });
+    for &peer in peers {
+        pmi::add(report, &turns, &title, 1, peer, pmi::SERVER, Bar::RatioAtMost(bar));
+    }
+    Ok(())
+}
+
+/// The same job on a cluster of Slurm, whose daemons run already.
+fn srun(slurm: &Slurm, job: &Job) -> Command {
+    let mut command = slurm.command("srun");
+    command.args(["--mpi=pmi2", "-N", &job.hosts.to_string()]);
+    command.args(["-n", &job.tasks().to_string()]).args(&job.program);
+    command
 }
 
 /// The same where our clients use our library, which looks cards up in memory that the tasks of a node share. The floor's
@@ -121,9 +138,9 @@ fn get_all_with_our_library(tools: &Tools, report: &mut Report, (hosts, clients)
     let rounds = report.settings().pick(7, 1);
     let turns = Turns::take(report, rounds, &[Convoke, Hydra5, Floor], |who| match who {
         Convoke => pmi::once(tools, who, &with_library),
-        Hydra4 | Hydra5 => pmi::once(tools, who, &plain),
+        Hydra4 | Hydra5 | Srun => pmi::once(tools, who, &plain),
         Floor => pmi::map(tools, (hosts, clients)),
     });
     let title = format!("{title}: put, barrier, all gets (slowest rank)");
-    pmi::add(report, &turns, &title, 1, pmi::MAP, Bar::RatioAtMost(0.02));
+    pmi::add(report, &turns, &title, 1, Hydra5, pmi::MAP, Bar::RatioAtMost(0.02));
 }

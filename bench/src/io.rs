@@ -170,7 +170,7 @@ fn job(tools: &Tools, hosts: usize, step: &str) -> Job {
 
 fn command(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Command> {
     match who {
-        Convoke | Hydra4 | Hydra5 => tools.command(who, job),
+        Convoke | Hydra4 | Hydra5 | Launcher::Srun => tools.command(who, job),
         Floor => {
             let mut command = Command::new(std::env::current_exe().context("find this program")?);
             command.args([sealed::HEAD, sealed::TCP, &job.hosts.to_string()]).args(&job.program);

