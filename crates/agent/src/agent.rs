@@ -98,6 +98,7 @@ fn drive(
         pid: process::own_pid().unsigned_abs(),
         seed: random_seed().map_err(AgentError::Setup)?,
         children_max: children_max(&descriptors),
+        reports_started: false,
         welcome_timeout,
     };
     let now = Time::from_nanos(clock.now());

@@ -39,6 +39,9 @@ pub struct HeadConfig {
     /// The most children in an adaptive tree, where fewer than usual are all that the head's limits
     /// allow; at least one.
     pub children_max: u32,
+    /// Whether the driver will report [`crate::Input::Started`] for every start: in an adaptive tree, starts
+    /// are then made as the host is free for them, and otherwise as what was measured lets expect.
+    pub reports_started: bool,
     /// How many bytes of pairs the release of a fence takes to everybody. Of a fence that brings more they stay where
     /// they came by, and are fetched.
     pub push_bytes_max: u64,
@@ -66,6 +69,8 @@ pub struct AgentConfig {
     pub seed: u64,
     /// The most children in an adaptive tree, as for the head.
     pub children_max: u32,
+    /// Whether the driver will report [`crate::Input::Started`], as for the head.
+    pub reports_started: bool,
     /// How long it may wait for its parent's welcome.
     pub welcome_timeout: Duration,
 }

@@ -109,9 +109,11 @@ impl Engine {
         let (names, tree) = (config.names.clone(), config.tree);
         let (session, job) = (config.session.clone(), Arc::new(config.job.clone()));
         let (seed, children_max) = (config.seed, config.children_max);
+        let is_told = config.reports_started;
         let above = Above::Head(alloc::boxed::Box::new(Head::new(now, n, config)));
         let mut engine = Engine::new(now, AgentId::HEAD, seed, children_max, above);
         engine.credit.on_grant(HEAD_OUTPUT_BYTES);
+        engine.is_told = is_told;
         engine.marks = session.marks.then(|| Marks::new(Time::ZERO));
         let below = if n == 0 { IdSet::default() } else { IdSet::range(1, n) };
         engine.begin(tree, below, names, session);
@@ -124,8 +126,9 @@ impl Engine {
     pub fn agent(now: Time, config: AgentConfig) -> Engine {
         let until = now + config.welcome_timeout;
         let (id, seed, children_max) = (config.agent, config.seed, config.children_max);
+        let is_told = config.reports_started;
         let above = Above::Unwelcomed { link: None, config, until };
-        Engine::new(now, id, seed, children_max, above)
+        Engine { is_told, ..Engine::new(now, id, seed, children_max, above) }
     }
 
     fn new(now: Time, id: AgentId, seed: u64, children_max: u32, above: Above) -> Engine {
@@ -256,16 +259,6 @@ impl Engine {
             self.leave();
         }
         self.settle();
-    }
-
-    /// Takes note that the driver will report [`Input::Started`] for every start. Say so at once:
-    /// in an adaptive tree, starts are then made as the host is free for them, and otherwise as
-    /// what was measured lets expect.
-    pub fn expect_started(&mut self) {
-        self.is_told = true;
-        if let Some(handout) = &mut self.handout {
-            handout.pace.be_told();
-        }
     }
 
     /// When to call [`Engine::on_time`] at the latest.

@@ -33,6 +33,10 @@ use crate::{StartId, names};
 /// to be slow can keep from the others.
 const SHARE_MAX: u64 = 4;
 
+/// So few hosts the head starts all at once. Until the first is up, nobody else could, and a gap that
+/// is only assumed would keep most of them waiting for that.
+const FEW: u64 = 16;
+
 /// What an agent of an adaptive tree holds and owes.
 #[derive(Debug)]
 pub(crate) struct Handout {
@@ -93,6 +97,8 @@ impl Engine {
         below: &IdSet,
         names: Vec<String>,
     ) {
+        let is_head_of_few = self.is_head() && below.len() <= FEW;
+        let gap = if is_head_of_few { Duration::ZERO } else { gap };
         let mut handout = Handout::new(self.now, latency, gap);
         // Whoever is welcomed without work is known to wait for some.
         handout.asked = below.is_empty();

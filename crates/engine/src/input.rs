@@ -70,7 +70,7 @@ pub enum Input {
     /// An agent could not reach its parent at any address.
     ConnectFailed(String),
     /// This host has done its part of a start, whatever becomes of it, and is free for the next.
-    /// Only from a driver that can tell, see [`crate::Engine::expect_started`].
+    /// Only from a driver that can tell, see [`crate::HeadConfig::reports_started`].
     Started(StartId),
     /// The host of a start asks for the agent's program, or gets it.
     Delivery(StartId, Delivery),

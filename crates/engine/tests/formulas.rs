@@ -245,6 +245,7 @@ impl Network {
             muster: Muster::strict(n),
             join_timeout: None,
             children_max: u32::MAX,
+            reports_started: false,
             push_bytes_max: u64::MAX,
             forward_signals: vec![],
             timeout: None,
@@ -299,6 +300,7 @@ impl Network {
             pid: 1,
             seed: 1,
             children_max: u32::MAX,
+            reports_started: false,
             welcome_timeout: Duration::from_secs(5),
         };
         self.engines[agent.0 as usize] = Some(Engine::agent(Time::ZERO, config));

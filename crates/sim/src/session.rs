@@ -537,6 +537,7 @@ impl Session {
             muster: self.muster(),
             join_timeout: self.join_timeout,
             children_max: self.children_max,
+            reports_started: self.tells_started,
             push_bytes_max: self.push_bytes_max,
             forward_signals: vec![Signal::USR1, Signal::USR2],
             timeout: self.timeout,

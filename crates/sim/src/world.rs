@@ -260,10 +260,7 @@ impl World<'_> {
         }
         self.queue.push(Time::ZERO + self.session.time_max, Happening::MustBeOver);
         self.step_faults.sort_by_key(|&(step, _)| std::cmp::Reverse(step));
-        let mut engine = Engine::head(self.now, self.session.head_config());
-        if self.session.tells_started {
-            engine.expect_started();
-        }
+        let engine = Engine::head(self.now, self.session.head_config());
         self.add_process(Process::new(AgentId::HEAD, engine, None));
     }
 

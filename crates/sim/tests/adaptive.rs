@@ -48,7 +48,7 @@ fn where_hosts_are_alike_no_fixed_tree_is_a_tenth_earlier() {
 
 #[test]
 fn where_some_are_slow_to_come_up_no_fixed_tree_is_a_tenth_earlier_and_most_are_later() {
-    assert!(mean_told(&rows_within(Hosts::SlowToComeUp, 1.2)) < 0.95);
+    assert!(mean_told(&rows_within(Hosts::SlowToComeUp, 1.3)) < 0.95);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn where_one_is_late_no_fixed_tree_is_a_tenth_earlier() {
 
 #[test]
 fn where_costs_are_heavy_tailed_no_fixed_tree_is_a_tenth_earlier_and_most_are_later() {
-    assert!(mean_told(&rows_within(Hosts::HeavyTailed, 1.1)) < 1.0);
+    assert!(mean_told(&rows_within(Hosts::HeavyTailed, 1.3)) < 1.0);
 }
 
 /// All rows of the documentation's table for some hosts. Told, none is more than a tenth behind the
@@ -101,6 +101,15 @@ fn every_agent_is_started_and_welcomed_once() {
             assert!(report.starts.values().all(|&starts| starts == 1), "{n}");
             assert_eq!(report.welcomes.len() as u32, n);
         }
+    }
+}
+
+#[test]
+fn few_hosts_are_up_after_one_latency() {
+    const LATENCY: Duration = Duration::from_millis(20);
+    for n in 1..=16 {
+        let report = session(n).shells_take(LATENCY, Duration::ZERO).run();
+        assert!(time_of(&report) < LATENCY + 5 * LINK, "{n}: {:?}", time_of(&report));
     }
 }
 

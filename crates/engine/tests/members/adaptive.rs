@@ -8,16 +8,25 @@ use crate::member::{Member, PARENT, is_abandon, messages};
 
 #[test]
 fn an_adaptive_head_starts_one_child_a_gap_until_it_is_told_better() {
-    let mut head = Member::head(3, |config| config.tree = Tree::adaptive());
+    let mut head = Member::head(17, |config| config.tree = Tree::adaptive());
     assert_eq!(head.started(), [AgentId(1)]);
     assert_eq!(head.sleep(), Tree::ASSUMED_GAP);
     assert_eq!(head.started(), [AgentId(2)]);
 }
 
 #[test]
+fn an_adaptive_head_starts_few_children_at_once() {
+    for n in 1..=16 {
+        let mut head = Member::head(n, |config| config.tree = Tree::adaptive());
+        assert!(head.started().into_iter().eq((1..=n).map(AgentId)), "{n}");
+    }
+}
+
+#[test]
 fn an_adaptive_head_that_is_told_starts_the_next_child_when_its_host_is_free() {
-    let mut head = Member::head(3, |config| config.tree = Tree::adaptive());
-    head.engine.expect_started();
+    let mut head = Member::head(3, |config| {
+        (config.tree, config.reports_started) = (Tree::adaptive(), true);
+    });
     let start = head.only_start();
     head.input(Input::Started(start.start));
     assert_eq!(head.started(), [AgentId(2)]);

@@ -31,6 +31,7 @@ impl Member {
             muster: Muster::strict(n),
             join_timeout: None,
             children_max: u32::MAX,
+            reports_started: false,
             push_bytes_max: u64::MAX,
             forward_signals: vec![Signal::USR1],
             timeout: None,
@@ -84,6 +85,7 @@ impl Member {
             pid: 7,
             seed: 1,
             children_max: u32::MAX,
+            reports_started: false,
             welcome_timeout: Duration::from_secs(5),
         };
         let mut member =

@@ -134,10 +134,7 @@ impl World<'_> {
     fn bring_up(&mut self, id: ShellId, connects: bool) {
         for agent in self.shells[id.0].agents.clone() {
             let process = ProcessId(self.processes.len());
-            let mut engine = Engine::agent(self.now, self.agent_config(id, agent, process));
-            if self.session.tells_started {
-                engine.expect_started();
-            }
+            let engine = Engine::agent(self.now, self.agent_config(id, agent, process));
             log!(self, "agent {agent} exists");
             self.shells[id.0].started.push(process);
             self.add_process(Process::new(agent, engine, Some(id)));
@@ -164,6 +161,7 @@ impl World<'_> {
             pid: u32::try_from(process.0).unwrap_or(u32::MAX),
             seed: self.session.seed ^ u64::from(agent.0),
             children_max: self.session.children_max,
+            reports_started: self.session.tells_started,
             welcome_timeout: self.session.welcome_timeout(),
         }
     }
