@@ -95,12 +95,14 @@ pub enum Error {
         why: &'static str,
     },
     /// A request longer than a message may be.
-    #[error("`{request}` with {bytes} bytes is more than a message of PMI may have")]
+    #[error("`{request}` of {bytes} bytes is more than the {bytes_max} that fit a message of PMI")]
     TooLong {
         /// The request.
         request: &'static str,
-        /// Its length.
+        /// Its length, or that of its value.
         bytes: usize,
+        /// How long that may be.
+        bytes_max: usize,
     },
     /// Between the begin of a fence or barrier and the wait for its end, the space of keys must be left alone.
     #[error("`{request}` while a fence is under way: wait for its end first")]

@@ -215,8 +215,9 @@ pub(crate) fn frame(
     // Every semicolon is doubled, and a name, `=` and `;` go with each value.
     let values = all().map(|(key, value)| key.len() + 2 * value.len() + 2).sum::<usize>();
     let bytes = "cmd=;".len() + request.len() + values;
-    if bytes > MessageBuffer::FRAME_BYTES_MAX {
-        return Err(Error::TooLong { request, bytes });
+    let bytes_max = MessageBuffer::FRAME_BYTES_MAX;
+    if bytes > bytes_max {
+        return Err(Error::TooLong { request, bytes, bytes_max });
     }
     let mut out = BytesMut::with_capacity(MessageBuffer::PREFIX_BYTES + bytes);
     let frame = Frame::begin(&mut out, &[request.as_bytes()]);

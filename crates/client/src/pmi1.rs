@@ -149,8 +149,9 @@ impl Pmi1 {
     /// # Errors
     /// When the server is gone or refuses, or a blank or line end is in the pair.
     pub fn put(&self, name: &[u8], key: &[u8], value: &[u8]) -> Result<(), Error> {
-        if value.len() >= self.maxes.value {
-            return Err(Error::TooLong { request: "put", bytes: value.len() });
+        let (bytes, bytes_max) = (value.len(), self.maxes.value.saturating_sub(1));
+        if bytes > bytes_max {
+            return Err(Error::TooLong { request: "put", bytes, bytes_max });
         }
         if self.snapshots.is_own(name) {
             self.snapshots.put(key);

@@ -43,8 +43,12 @@ extern "C" fn PMI_KVS_Put(name: Text, key: Text, value: Text) -> c_int {
         let maxes = pmi.maxes();
         let name = checked(&name, maxes.name, ERR_INVALID_KVS)?;
         let key = checked(&key, maxes.key, ERR_INVALID_KEY)?;
-        let value = checked(&value, maxes.value, ERR_INVALID_VAL)?;
+        let value = checked(&value, usize::MAX, ERR_INVALID_VAL)?;
         match pmi.put(name, key, value) {
+            Err(error @ Error::TooLong { .. }) => {
+                fail(error);
+                Err(ERR_INVALID_VAL)
+            }
             Err(Error::Refused { .. }) => Err(ERR_INVALID_KVS),
             put => put.map_err(fail),
         }

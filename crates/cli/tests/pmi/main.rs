@@ -10,6 +10,7 @@ mod libraries;
 mod matrix;
 mod mpi;
 mod spawn;
+mod volume;
 
 #[expect(dead_code, reason = "each file of tests uses its own part")]
 #[path = "../support/mod.rs"]
