@@ -226,7 +226,8 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "Hosts")]
     pub(crate) oversubscribe: bool,
 
-    /// Bring up the hosts without tasks, too, for jobs that tasks start (MPI_Comm_spawn)
+    /// Bring up the hosts without tasks at once, and not when a job that a task starts needs them
+    /// (MPI_Comm_spawn)
     #[arg(long, conflicts_with_all = ["on_missing", "spares"], help_heading = "Hosts")]
     pub(crate) all_hosts: bool,
 

@@ -110,7 +110,7 @@ fn try_calibrate(args: &CalibrateArgs) -> Result<u8, String> {
     let names = config.names.clone();
     let options = ScreenOptions { label: false, verbose: false, quiet: false };
     let program = crate::report::Program::of(&config);
-    let mut screen = Screen::new(names.clone(), program.clone(), options);
+    let mut screen = Screen::new(names.clone(), names.len(), program.clone(), options);
     let head = run_head(config, None, &mut screen).map_err(|error| agent::error_chain(&error))?;
     say(&crate::report::outcome(&head.outcome, &names, &program, false));
     if head.code != 0 {

@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 
 use alloc::{AllocError, Allocation, Source};
+use engine::LATE_MAX;
 use model::rankfile::RankFile;
 use model::{HostList, Muster, Node, Placement, PlacementError, Rank, Request, Slots};
 
-use crate::args::{AppArgs, By, OnMissing, RunArgs};
+use crate::args::{AppArgs, By, LauncherName, OnMissing, RunArgs};
 use crate::setup::SetupError;
 
 /// Where everything would run: the nodes that are used, and what to tell of the host file.
@@ -17,8 +18,10 @@ pub(crate) struct Layout {
     pub(crate) placement: Placement,
     /// Nodes without tasks, for jobs that tasks start.
     pub(crate) idle: Vec<Node>,
-    /// Nodes without tasks that are not, where they could be.
+    /// Nodes without tasks that are not brought up, where they could be.
     pub(crate) unused: Vec<Node>,
+    /// Whether these are once a job needs them that a task starts.
+    pub(crate) may_grow: bool,
     /// Nodes without tasks, for whom of the others does not come up.
     pub(crate) spares: Vec<Node>,
     /// The first rank of each of the job's programs.
@@ -57,6 +60,7 @@ impl Layout {
         Ok(Layout {
             idle,
             unused,
+            may_grow: may_grow(args),
             placement,
             spares,
             first_ranks,
@@ -93,6 +97,7 @@ impl Layout {
             request: request(args, Some(placement.map.len())),
             idle,
             unused,
+            may_grow: may_grow(args),
             placement,
             spares: Vec::new(),
             warnings,
@@ -111,7 +116,8 @@ impl Layout {
 
     /// The slots of all nodes that may have tasks, where each has some.
     pub(crate) fn universe_size(&self) -> Option<u32> {
-        self.placement.nodes.iter().chain(&self.idle).map(|node| node.slots).sum()
+        let later = self.unused.iter().filter(|_| self.may_grow).take(LATE_MAX);
+        self.placement.nodes.iter().chain(&self.idle).chain(later).map(|node| node.slots).sum()
     }
 
     /// Which of the nodes the job needs.
@@ -123,6 +129,12 @@ impl Layout {
             request: self.request.clone(),
         }
     }
+}
+
+/// Whether hosts may get an agent while the session runs: a routing tree is made of the members that it begins with,
+/// and one command that starts many agents knows no single one.
+fn may_grow(args: &RunArgs) -> bool {
+    args.route.0.is_none() && args.launcher != Some(LauncherName::LocalBulk)
 }
 
 /// The nodes without tasks: those that are brought up nevertheless, and those that are not.

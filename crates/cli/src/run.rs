@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent::{HeadReport, OutputFiles, error_chain, run_head};
-use engine::HeadConfig;
+use engine::{HeadConfig, Outcome};
 use model::{IdSet, NodeId};
 use observe::{RecordedJob, draw_tree, job_record, stats_table};
 
@@ -84,11 +84,11 @@ fn run_job(
     mut warnings: Vec<String>,
 ) -> u8 {
     let options = ScreenOptions { label: args.label, verbose: args.verbose, quiet: args.quiet };
-    let (names, tree) = (config.names.clone(), config.tree);
+    let (all_names, begun, tree) = (config.all_names(), config.names.len(), config.tree);
     let program = report::Program::of(&config);
     let job = config.job.clone();
     let began = time_of_day();
-    let mut screen = Screen::new(names.clone(), program.clone(), options);
+    let mut screen = Screen::new(all_names.clone(), begun, program.clone(), options);
     let head = match run_head(config, files, &mut screen) {
         Ok(head) => head,
         Err(error) => {
@@ -97,6 +97,7 @@ fn run_job(
         }
     };
     let HeadReport { mut code, outcome, abandoned } = head;
+    let names = nodes_of(all_names, begun, &outcome);
     let mut text = String::new();
     if let Some(words) = abandoned {
         text += &format!("error: the session ended at once: {words}\n");
@@ -106,7 +107,7 @@ fn run_job(
     warnings.append(&mut screen.warnings.told);
     warnings.extend(report::warnings(&words));
     if args.show_tree {
-        text += &draw_tree(&tree, &names, &screen.timeline);
+        text += &draw_tree(&tree, &names[..begun], &screen.timeline);
     }
     if args.stats {
         text += &stats_table(&outcome.stats, &screen.timeline);
@@ -117,7 +118,7 @@ fn run_job(
         let map = outcome.map.as_ref().unwrap_or(&job.map);
         let (spec, names, status) = (&job, &names, code);
         let (words, warnings) = (&words, &warnings);
-        let job = RecordedJob { spec, names, map, began, status, words, warnings };
+        let job = RecordedJob { spec, names, begun, map, began, status, words, warnings };
         job_record(&job, &outcome, &screen.timeline)
     });
     if let Some(document) = document.as_ref().filter(|_| is_record_printed(args)) {
@@ -131,6 +132,16 @@ fn run_job(
     }
     say(&text);
     code
+}
+
+/// The hosts that the session began with, and others up to the last that was to get an agent.
+fn nodes_of(mut names: Vec<String>, begun: usize, outcome: &Outcome) -> Vec<String> {
+    let failures = outcome.start_failures.iter().map(|failure| &failure.agents);
+    let losses = outcome.losses.iter().map(|loss| &loss.agents);
+    let seen = failures.chain(losses).chain([&outcome.members]);
+    let last = seen.filter_map(|agents| agents.ranges().last()).map(|(_, last)| *last).max();
+    names.truncate(begun.max(last.unwrap_or_default() as usize));
+    names
 }
 
 /// Since 1970.

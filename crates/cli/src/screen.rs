@@ -40,13 +40,19 @@ pub(crate) struct ScreenOptions {
 const COLUMNS_DEFAULT: u16 = 80;
 
 impl Screen {
-    /// A screen for agents on `names` and the job of `program`.
-    pub(crate) fn new(names: Vec<String>, program: Program, options: ScreenOptions) -> Screen {
+    /// A screen for agents on `names`, of which the session begins with the first `begun`, and the job of `program`.
+    pub(crate) fn new(
+        names: Vec<String>,
+        begun: usize,
+        program: Program,
+        options: ScreenOptions,
+    ) -> Screen {
         let shows_progress = !options.quiet && os::tty::is_terminal(io::stderr());
         let columns = os::tty::columns(io::stderr()).unwrap_or(COLUMNS_DEFAULT);
         Screen {
             labels: options.label.then(Labels::default),
-            progress: shows_progress.then(|| Progress::new(names.clone(), columns.into())),
+            progress: shows_progress
+                .then(|| Progress::new(names[..begun].to_vec(), columns.into())),
             is_verbose: options.verbose,
             warnings: Warnings::of(program),
             names,

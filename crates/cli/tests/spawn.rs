@@ -61,7 +61,10 @@ fn what_can_not_be_started_is_an_error_to_the_caller_who_goes_on() {
 
 #[test]
 fn a_refusal_names_the_option_that_would_add_the_hosts_without_tasks() {
-    let run = |hosts| on_hosts("spawn-idle", hosts, "").words("-n 1").arg(script("spawn.bash"));
+    let run = |hosts| {
+        let run = on_hosts("spawn-idle", hosts, "").words("-n 1 --route kary:2");
+        run.arg(script("spawn.bash"))
+    };
     let ended = run("a:2,b:1").words("echo b").run().with_status(0);
     let why = "no agent runs on `b`, which has no tasks: `--all-hosts` adds its 1 slot";
     assert!(ended.stderr.contains(why), "{}", ended.stderr);
@@ -109,9 +112,25 @@ fn a_task_reads_what_its_parents_have_put_on_a_host_without_any_of_them() {
     ended.says(&lines);
 }
 
+#[test]
+fn a_host_without_tasks_gets_an_agent_when_a_job_needs_it_and_keeps_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join("record");
+    let run = on_hosts("spawn-grow", "a:1,b:1,c:300", "").words("-n 1 --json").arg(&json);
+    let run = run.arg(script("spawn.bash")).words("many 20 c");
+    let mut running = run.start();
+    running.write(b"\n\n");
+    let ended = running.finish().with_status(0);
+    assert_eq!((ended.text(), &*ended.stderr), ("first\nlast\n".to_owned(), ""));
+    let record: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let hosts = record["nodes"].as_array().unwrap().iter().map(|node| &node["host"]);
+    assert_eq!(hosts.collect::<Vec<_>>(), ["a", "c"], "nobody needed b");
+    assert_eq!(record["spawned"].as_array().unwrap().len(), 20);
+}
+
 /// A task on a that has another write a line on b.
 fn echoes(test: &str, options: &str) -> Convoke {
-    on_hosts(test, "a:1,b:1", "").words("-n 1 --all-hosts").words(options)
+    on_hosts(test, "a:1,b:1", "").words("-n 1").words(options)
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(crate) struct Child {
     pub(crate) first_start: Time,
     /// When it said hello.
     pub(crate) up_at: Option<Time>,
+    /// Whether it joins while the session runs, and takes no part in the first job.
+    pub(crate) is_late: bool,
     /// Whether its latest start was one of a set of leaves.
     pub(crate) in_set: bool,
     pub(crate) silence: Silence,
@@ -96,6 +98,7 @@ impl Child {
             started_at: now,
             first_start: now,
             up_at: None,
+            is_late: false,
             in_set: false,
             silence: Silence::new(now),
             grants: Grants::new(0),

@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use model::{AgentId, IdSet, Time, Tree};
+use model::{AgentId, IdSet, JobId, Time, Tree};
 use proto::{Event, Grants, Silence};
 use wire::{
     AgentLoss, Hello, LossCause, MarkKind, Message, ShellFailureKind, StartCause, StartFailure,
@@ -186,7 +186,7 @@ impl Engine {
         if self.routing.is_none() {
             self.send(vec![link], Message::OutputCredit(window));
         }
-        for spec in self.jobs.iter().map(|job| Arc::clone(&job.spec)).collect::<Vec<_>>() {
+        if let Some(spec) = self.jobs.get(JobId::FIRST).map(|job| Arc::clone(&job.spec)) {
             self.send(vec![link], Message::Job((*spec).clone().into()));
         }
         // From the first ping and its answer on, both ends know how long the other may be silent.

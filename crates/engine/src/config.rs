@@ -7,6 +7,8 @@ use core::time::Duration;
 use model::{AgentId, Muster, Signal, Slots, Tree};
 use wire::{JobSpec, SessionSpec};
 
+use crate::late::LATE_MAX;
+
 /// A driver's number for a link; never used twice by one driver.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct LinkId(pub u64);
@@ -32,8 +34,11 @@ pub struct HeadConfig {
     pub job: JobSpec,
     /// Which nodes it needs; movable if the job is.
     pub muster: Muster,
-    /// Hosts that the user gave and that get no agent, as for jobs that tasks start.
+    /// Hosts that the user gave and that have no agent when the session begins.
     pub unused: Vec<(String, Slots)>,
+    /// Whether they get one when a job that a task asks for needs them; their numbers follow those of the
+    /// others.
+    pub may_grow: bool,
     /// How long all agents may take to join. `None`: as long as some join every now and then.
     pub join_timeout: Option<Duration>,
     /// The most children in an adaptive tree, where fewer than usual are all that the head's limits
@@ -52,6 +57,14 @@ pub struct HeadConfig {
     pub timeout: Option<Duration>,
     /// Seeds the jitter of retries.
     pub seed: u64,
+}
+
+impl HeadConfig {
+    /// The host names of the nodes, and of those that may get an agent later.
+    pub fn all_names(&self) -> Vec<String> {
+        let later = self.unused.iter().filter(|_| self.may_grow).take(LATE_MAX);
+        self.names.iter().cloned().chain(later.map(|(name, _)| name.clone())).collect()
+    }
 }
 
 /// What an agent is given on its boot channel.

@@ -236,7 +236,9 @@ impl Engine {
         if self.place.is_some() {
             self.tell_some(self.job_children(), message);
         } else {
-            self.tell_children(message);
+            let members = self.children.values().filter(|child| !child.is_late);
+            let members: Vec<AgentId> = members.map(|child| child.agent).collect();
+            self.tell_some(members, message);
         }
     }
 

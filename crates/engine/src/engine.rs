@@ -637,13 +637,15 @@ impl Engine {
             effects: &mut self.effects,
             events: &mut self.events,
             jobs: &mut self.jobs,
+            late: Vec::new(),
             abandon: None,
         };
         f(head, &mut orders);
-        let (down, abandon) = (orders.down, orders.abandon);
+        let (down, late, abandon) = (orders.down, orders.late, orders.abandon);
         for message in down {
             self.down(message);
         }
+        self.start_late(late);
         if let Some(words) = abandon {
             self.abandon(words);
         }

@@ -314,6 +314,12 @@ impl Head {
         orders.events.push_back(Event::AgentsJoined(ids.clone()));
         self.on_progress(orders.now);
         self.check_members(orders);
+        if matches!(self.state, State::Running) {
+            let late = self.spawner.late(ids);
+            self.members = self.members.union(&late);
+            self.outcome.members = self.members.clone();
+            self.spawner.on_joined(&late, orders);
+        }
     }
 
     /// Gives the rest more time to join: what has become known of some may have let others begin.
@@ -328,6 +334,7 @@ impl Head {
     fn on_start_failed(&mut self, failure: StartFailure, orders: &mut Orders) {
         self.roll.on_missing(&failure.agents);
         orders.events.push_back(Event::StartFailed(failure.clone()));
+        self.spawner.on_missing(&failure.agents, orders);
         self.outcome.start_failures.push(failure);
         self.on_progress(orders.now);
         self.check_hope(exit_code::NOT_STARTED, orders.now);
@@ -341,6 +348,7 @@ impl Head {
         self.roll.on_missing(&loss.agents);
         self.roll.on_again(&loss.again);
         orders.events.push_back(Event::AgentLost(loss.clone()));
+        self.spawner.on_missing(&loss.agents, orders);
         let hit = self.members_of(&loss.agents);
         if !matches!(self.state, State::Routing) {
             self.outcome.incomplete = self.outcome.incomplete.union(&self.cut_off(&hit));

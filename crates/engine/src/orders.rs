@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use model::Time;
+use model::{AgentId, Time};
 use proto::Event;
 use wire::Message;
 
@@ -20,6 +20,8 @@ pub(crate) struct Orders<'a> {
     pub(crate) events: &'a mut VecDeque<Event>,
     /// What the head knows of jobs as a member.
     pub(crate) jobs: &'a mut Jobs,
+    /// Hosts that are to get an agent now.
+    pub(crate) late: Vec<(AgentId, String)>,
     /// Set when the head must end at once, and why.
     pub(crate) abandon: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! What the head decides about jobs that tasks have asked for (`MPI_Comm_spawn_multiple`).
 //!
-//! A job is placed in the slots that are free, on nodes that have an agent: a spawn starts no agents. It is launched when
+//! A job is placed in the slots that are free, on nodes that have an agent first. Others get one where it needs them
+//! (`late.rs`), and if one of these does not come up, the job is refused. It is launched when
 //! its programs were found on all of its nodes, and is answered for when all of its tasks were created. If anything
 //! fails before that, the whole of it is ended and the task that asked is told why; nothing else is disturbed. From
 //! then on it is connected with those that were there before: what goes wrong with it goes wrong with all (MPI-4.1
@@ -14,12 +15,13 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use model::{
-    HostList, IdSet, JobId, NodeId, PlacementError, Rank, Request, Slots, SoftCounts, SpawnProgram,
-    SpawnReply, SpawnRequest, SpawnedTasks, TaskMap, place,
+    AgentId, HostList, IdSet, JobId, NodeId, PlacementError, Rank, Request, Slots, SoftCounts,
+    SpawnProgram, SpawnReply, SpawnRequest, SpawnedTasks, TaskMap, place,
 };
 use proto::Event;
 use wire::{App, IoSpec, JobFault, JobSpec, JobWarning, Launch, Message, Milestone, Origin, Stdin};
 
+use crate::late::LATE_MAX;
 use crate::orders::Orders;
 use crate::{HeadConfig, SpawnedJob, SpawnedJobs};
 
@@ -32,8 +34,12 @@ pub(crate) struct Spawner {
     names: Vec<String>,
     /// The room on each node.
     slots: Vec<Slots>,
-    /// Hosts that have no agent, and how much room they would add.
+    /// Hosts that have no agent and get none, and how much room they would add.
     unused: Vec<(String, Slots)>,
+    /// Agents that are started when a job needs them.
+    reserve: IdSet,
+    /// Those of them that are on their way.
+    starting: IdSet,
     /// Jobs that are not over.
     jobs: BTreeMap<JobId, Spawned>,
     /// The number of the last job.
@@ -48,6 +54,9 @@ struct Spawned {
     kvsname: String,
     programs: Vec<SpawnedTasks>,
     stage: Stage,
+    /// Agents that it waits for, and what its nodes are told once they are there.
+    awaited: IdSet,
+    spec: Option<Box<JobSpec>>,
     /// What is kept of it from its launch on, where records are wanted.
     record: Option<Box<SpawnedJob>>,
 }
@@ -55,7 +64,9 @@ struct Spawned {
 /// How far it has come.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// This task waits to be told what becomes of it.
+    /// Some of its nodes have no agent yet.
+    Gathering((JobId, Rank)),
+    /// Its nodes know it. This task waits to be told what becomes of it.
     Starting((JobId, Rank)),
     /// Its tasks were created.
     Running,
@@ -73,23 +84,89 @@ const REFUSALS_TOLD_MAX: u32 = 8;
 const JOBS_MAX: u32 = 1 << 24;
 
 impl Spawned {
-    fn new(spec: &JobSpec, programs: Vec<SpawnedTasks>, caller: (JobId, Rank)) -> Spawned {
+    fn new(
+        spec: JobSpec,
+        programs: Vec<SpawnedTasks>,
+        caller: (JobId, Rank),
+        awaited: IdSet,
+    ) -> Spawned {
         let (map, kvsname) = (spec.map.clone(), spec.kvsname.clone());
-        let record = spec.io.records.then(|| Box::new(SpawnedJob::new(spec, caller)));
-        Spawned { map, kvsname, programs, stage: Stage::Starting(caller), record }
+        let record = spec.io.records.then(|| Box::new(SpawnedJob::new(&spec, caller)));
+        let (stage, spec) = (Stage::Gathering(caller), Some(Box::new(spec)));
+        Spawned { map, kvsname, programs, stage, awaited, spec, record }
+    }
+
+    /// Lets its nodes know of it, once they have agents.
+    fn begin(&mut self, orders: &mut Orders) {
+        if let Stage::Gathering(caller) = self.stage
+            && self.awaited.is_empty()
+            && let Some(spec) = self.spec.take()
+        {
+            self.stage = Stage::Starting(caller);
+            orders.down.push(Message::Spawn(spec));
+        }
     }
 }
 
 impl Spawner {
     pub(crate) fn new(config: HeadConfig) -> Spawner {
-        Spawner {
+        let mut spawner = Spawner {
             last: config.job.job,
             first: config.job,
             names: config.names,
             slots: config.muster.slots,
             unused: config.unused,
+            reserve: IdSet::new(),
+            starting: IdSet::new(),
             jobs: BTreeMap::new(),
             refusals_told: 0,
+        };
+        if config.may_grow {
+            spawner.add_reserve();
+        }
+        spawner
+    }
+
+    /// Numbers hosts that have no agent yet.
+    fn add_reserve(&mut self) {
+        let last = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        let more = self.unused.len().min(LATE_MAX);
+        for ((name, slots), agent) in self.unused.drain(..more).zip(last + 1..) {
+            self.names.push(name);
+            self.slots.push(slots);
+            self.reserve.insert(agent);
+        }
+    }
+
+    /// Those of these agents that were started for jobs that tasks have asked for.
+    pub(crate) fn late(&self, agents: &IdSet) -> IdSet {
+        agents.difference(&agents.difference(&self.starting))
+    }
+
+    /// Handles that some of those have joined.
+    pub(crate) fn on_joined(&mut self, late: &IdSet, orders: &mut Orders) {
+        self.starting = self.starting.difference(late);
+        self.reserve = self.reserve.difference(late);
+        for job in self.jobs.values_mut() {
+            job.awaited = job.awaited.difference(late);
+            job.begin(orders);
+        }
+    }
+
+    /// Handles that agents will not join, or are lost. Nobody is started twice.
+    pub(crate) fn on_missing(&mut self, agents: &IdSet, orders: &mut Orders) {
+        self.starting = self.starting.difference(agents);
+        self.reserve = self.reserve.difference(agents);
+        let is_short = |job: &Spawned| job.awaited.difference(agents) != job.awaited;
+        let short = self.jobs.iter().filter(|(_, job)| is_short(job));
+        for id in short.map(|(id, _)| *id).collect::<Vec<_>>() {
+            let Some(job) = self.jobs.remove(&id) else { continue };
+            let missing = job.awaited.difference(&job.awaited.difference(agents));
+            let name = missing.first().and_then(|agent| self.names.get(agent as usize - 1));
+            let words = format!("no agent came up on `{}`", name.map_or("", String::as_str));
+            if let Stage::Gathering(caller) = job.stage {
+                self.refuse(caller, words, orders);
+            }
         }
     }
 
@@ -123,9 +200,13 @@ impl Spawner {
         };
         match spec {
             Ok((spec, programs)) => {
-                self.last = spec.job;
-                self.jobs.insert(spec.job, Spawned::new(&spec, programs, caller));
-                orders.down.push(Message::Spawn(Box::new(spec)));
+                let id = spec.job;
+                self.last = id;
+                let awaited = self.awaited(&spec.map);
+                self.start(&awaited, orders);
+                let mut job = Spawned::new(spec, programs, caller, awaited);
+                job.begin(orders);
+                self.jobs.insert(id, job);
             }
             Err(words) => self.refuse(caller, words, orders),
         }
@@ -163,7 +244,7 @@ impl Spawner {
         let Some(job) = self.jobs.get_mut(&id) else { return false };
         let (caller, words) = match (job.stage, words_of(fault, &self.names)) {
             (Stage::Starting(caller), Some(words)) => (caller, words),
-            (Stage::Starting(_) | Stage::Running, _) => return false,
+            (Stage::Gathering(_) | Stage::Starting(_) | Stage::Running, _) => return false,
             (Stage::Failed, _) => return true, // what has failed on a node may fail on others, too
         };
         job.stage = Stage::Failed;
@@ -191,11 +272,27 @@ impl Spawner {
     /// Tells all who still wait that nothing will come of it, since everything is being ended.
     pub(crate) fn give_up(&mut self, orders: &mut Orders) {
         for job in self.jobs.values_mut() {
-            if let Stage::Starting(caller) = job.stage {
+            if let Stage::Gathering(caller) | Stage::Starting(caller) = job.stage {
                 job.stage = Stage::Failed;
                 reply(caller, SpawnReply::Refused(ENDING.to_string()), orders);
             }
         }
+        self.jobs.retain(|_, job| job.spec.is_none()); // nobody else knows of those
+    }
+
+    /// The agents that a job needs and that have not joined.
+    fn awaited(&self, map: &TaskMap) -> IdSet {
+        let agents: IdSet = map.nodes().iter().map(|node| NodeId(node).agent().0).collect();
+        agents.difference(&agents.difference(&self.reserve))
+    }
+
+    /// Starts those of these agents that are not on their way.
+    fn start(&mut self, agents: &IdSet, orders: &mut Orders) {
+        for agent in agents.difference(&self.starting).iter() {
+            let name = self.names.get(agent as usize - 1).cloned().unwrap_or_default();
+            orders.late.push((AgentId(agent), name));
+        }
+        self.starting = self.starting.union(agents);
     }
 
     fn refuse(&mut self, caller: (JobId, Rank), words: String, orders: &mut Orders) {
@@ -347,9 +444,10 @@ impl Spawner {
         Slots::of(given.saturating_sub(used.get(index).copied().unwrap_or_default()))
     }
 
-    /// The nodes that a program may run on: those that have agents, or those of them that it names.
+    /// The nodes that a program may run on: those that have agents or get them, or those of them that it names.
     fn nodes_for(&self, program: &SpawnProgram, members: &IdSet) -> Result<Vec<NodeId>, String> {
-        let there: Vec<NodeId> = members.iter().map(|agent| NodeId(agent - 1)).collect();
+        let agents = members.iter().chain(self.reserve.iter());
+        let there: Vec<NodeId> = agents.map(|agent| NodeId(agent - 1)).collect();
         let Some(hosts) = program.info("host").or_else(|| program.info("hosts")) else {
             return Ok(there);
         };

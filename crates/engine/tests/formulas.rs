@@ -242,6 +242,7 @@ impl Network {
             session: session.clone(),
             job: job.clone(),
             unused: vec![],
+            may_grow: false,
             muster: Muster::strict(n),
             join_timeout: None,
             children_max: u32::MAX,

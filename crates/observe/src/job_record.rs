@@ -22,6 +22,8 @@ pub struct RecordedJob<'a> {
     pub spec: &'a JobSpec,
     /// The host names of the nodes, in order.
     pub names: &'a [String],
+    /// With how many of them the session began; others got an agent when they were needed.
+    pub begun: usize,
     /// Which task ran where.
     pub map: &'a TaskMap,
     /// When the session began, since 1970.
@@ -275,6 +277,11 @@ fn nodes<'a>(job: &RecordedJob<'a>, outcome: &Outcome) -> Vec<NodeRecord<'a>> {
         |sets: &mut dyn Iterator<Item = &IdSet>| sets.fold(IdSet::new(), |all, set| all.union(set));
     let lost = all(&mut outcome.losses.iter().map(|loss| &loss.agents));
     let missing = all(&mut outcome.start_failures.iter().map(|failure| &failure.agents));
+    let is_known = |(node, _): &(u32, &String)| {
+        let id = NodeId(*node).agent().0;
+        let is_begun = usize::try_from(*node).is_ok_and(|node| node < job.begun);
+        is_begun || [&outcome.members, &missing, &lost].iter().any(|set| set.contains(id))
+    };
     let record = |(node, host): (u32, &'a String)| {
         let agent = NodeId(node).agent();
         let state = match agent {
@@ -284,7 +291,7 @@ fn nodes<'a>(job: &RecordedJob<'a>, outcome: &Outcome) -> Vec<NodeRecord<'a>> {
         };
         NodeRecord { node, host, state, output_incomplete: outcome.incomplete.contains(agent.0) }
     };
-    (0..).zip(job.names).map(record).collect()
+    (0..).zip(job.names).filter(is_known).map(record).collect()
 }
 
 /// The state, the exit code, the signal, and whether a core file was left.
@@ -378,6 +385,7 @@ mod tests {
         let job = RecordedJob {
             spec: &spec,
             names: &["a".to_owned(), "b".to_owned()],
+            begun: 2,
             map: &map,
             began: Duration::from_millis(1_700_000_000_250),
             status: 139,

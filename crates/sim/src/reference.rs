@@ -74,6 +74,9 @@ impl Reference {
                 self.on_told_end(TaskId { job: *job, rank: *rank }, *status)
             }
             Event::AgentsJoined(ids) if agent == AgentId::HEAD => {
+                if self.is_launched {
+                    self.members = self.members.union(ids);
+                }
                 let stranger = self.stranger(ids);
                 stranger.map(|id| format!("agent {id} has joined without a welcome"))
             }

@@ -15,6 +15,8 @@ use wire::JobFault;
 pub(crate) struct Rulebook {
     muster: Muster,
     all: IdSet,
+    /// Who gets an agent when a spawn needs it.
+    later: IdSet,
     /// Whom the job was planned for, and when it is launched: whom it runs on.
     members: IdSet,
     joined: IdSet,
@@ -57,9 +59,17 @@ pub(crate) trait Truth {
 }
 
 impl Rulebook {
-    pub(crate) fn new(muster: Muster, timeout: Option<Duration>, grace: Duration) -> Rulebook {
+    /// A session of `n` nodes, those included that get an agent later.
+    pub(crate) fn new(
+        n: u32,
+        muster: Muster,
+        timeout: Option<Duration>,
+        grace: Duration,
+    ) -> Rulebook {
+        let all = IdSet::range(1, muster.planned() + muster.spares);
         Rulebook {
-            all: IdSet::range(1, muster.planned() + muster.spares),
+            later: IdSet::range(1, n).difference(&all),
+            all,
             members: IdSet::range(1, muster.planned()),
             muster,
             joined: IdSet::new(),
@@ -144,6 +154,11 @@ impl Rulebook {
         }
     }
 
+    /// Whether there is nothing for which a job that fits might be refused.
+    pub(crate) fn must_grant(&self) -> bool {
+        self.is_running() && self.failed.difference(&self.later) == self.failed
+    }
+
     /// Whether nothing ends the tasks that run.
     pub(crate) fn is_running(&self) -> bool {
         self.phase == Phase::Running
@@ -214,6 +229,10 @@ impl Rulebook {
     fn on_joined(&mut self, agents: &IdSet, truth: &impl Truth) -> Option<String> {
         let again = agents.difference(&agents.difference(&self.joined));
         self.joined = self.joined.union(agents);
+        if self.phase == Phase::Running {
+            let others = agents.difference(&self.later);
+            self.members = self.members.union(&agents.difference(&others));
+        }
         let strangers: IdSet =
             agents.iter().filter(|&agent| !truth.was_welcomed(AgentId(agent))).collect();
         if !again.is_empty() || !strangers.is_empty() {
@@ -275,7 +294,7 @@ impl Rulebook {
     }
 
     fn must_be_agents(&self, agents: &IdSet) -> Option<String> {
-        let strangers = agents.difference(&self.all);
+        let strangers = agents.difference(&self.all).difference(&self.later);
         (!strangers.is_empty()).then(|| format!("agents {strangers} are none of the session"))
     }
 
@@ -398,7 +417,7 @@ mod tests {
 
     /// One that has launched the job of two agents.
     fn running(timeout: Option<Duration>) -> Rulebook {
-        let mut rulebook = Rulebook::new(Muster::strict(2), timeout, Duration::from_secs(3));
+        let mut rulebook = Rulebook::new(2, Muster::strict(2), timeout, Duration::from_secs(3));
         assert_eq!(tell(&mut rulebook, Event::AgentsJoined(IdSet::range(1, 2))), None);
         assert_eq!(tell(&mut rulebook, Event::AllJoined(IdSet::range(1, 2))), None);
         assert_eq!(tell(&mut rulebook, Event::Launched(JOB)), None);
@@ -412,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_launch_without_all_members_breaks_the_rules() {
-        let mut rulebook = Rulebook::new(Muster::strict(2), None, Duration::ZERO);
+        let mut rulebook = Rulebook::new(2, Muster::strict(2), None, Duration::ZERO);
         assert_eq!(tell(&mut rulebook, Event::AgentsJoined(IdSet::range(1, 1))), None);
         assert!(tell(&mut rulebook, Event::AllJoined(IdSet::range(1, 2))).is_some());
         assert!(tell(&mut rulebook, Event::AgentsJoined(IdSet::range(1, 1))).is_some(), "twice");

@@ -67,6 +67,8 @@ pub struct Session {
     /// The order in which placed tasks are counted.
     pub(crate) ranking: Option<Order>,
     pub(crate) spares: u32,
+    /// The last nodes, which get an agent when a spawn needs them.
+    later: u32,
     pub(crate) nodes_min: Option<u32>,
     /// The job has as many tasks, whoever is missing.
     pub(crate) is_fixed: bool,
@@ -137,6 +139,7 @@ impl Session {
             deaf: IdSet::new(),
             tasks: vec![1; usize::try_from(n).unwrap_or(usize::MAX)],
             spares: 0,
+            later: 0,
             nodes_min: None,
             is_fixed: false,
             script: Script::new(),
@@ -246,6 +249,12 @@ impl Session {
     #[must_use]
     pub fn spawned(self, scripts: &[Script], room: u32) -> Session {
         Session { spawned: scripts.to_vec(), room, ..self }
+    }
+
+    /// The last so many nodes get an agent, and tasks, when a spawn needs them.
+    #[must_use]
+    pub fn later(self, later: u32) -> Session {
+        Session { later, ..self }
     }
 
     /// What things take on the machines, as measured.
@@ -454,7 +463,7 @@ impl Session {
     }
 
     pub(crate) fn rulebook(&self) -> Rulebook {
-        Rulebook::new(self.muster(), self.timeout, self.grace)
+        Rulebook::new(self.n, self.muster(), self.timeout, self.grace)
     }
 
     /// Whether no shell is to end by itself once it has started an agent. Over a fast link such an
@@ -483,7 +492,7 @@ impl Session {
 
     /// How many nodes are no spares.
     pub(crate) fn planned(&self) -> u32 {
-        self.n - self.spares
+        self.n - self.spares - self.later
     }
 
     /// How many tasks the job has if nobody is missing.
@@ -528,12 +537,15 @@ impl Session {
     }
 
     pub(crate) fn head_config(&self) -> HeadConfig {
+        let name = |node| format!("n{node}");
+        let begun = self.n - self.later;
         HeadConfig {
-            names: (0..self.n).map(|node| format!("n{node}")).collect(),
+            names: (0..begun).map(name).collect(),
             tree: self.tree,
             session: self.spec.clone(),
             job: self.job(),
-            unused: vec![],
+            unused: (begun..self.n).map(|node| (name(node), Slots::of(self.room))).collect(),
+            may_grow: self.later > 0,
             muster: self.muster(),
             join_timeout: self.join_timeout,
             children_max: self.children_max,
@@ -572,8 +584,9 @@ impl Session {
 
     /// A node has as many slots as it is to have tasks, one at least, and room for others.
     fn muster(&self) -> Muster {
+        let begun = &self.tasks[..self.tasks.len() - self.later as usize];
         Muster {
-            slots: self.tasks.iter().map(|&tasks| Slots::of(tasks.max(1) + self.room)).collect(),
+            slots: begun.iter().map(|&tasks| Slots::of(tasks.max(1) + self.room)).collect(),
             spares: self.spares,
             nodes_min: self.nodes_min,
             request: Request {

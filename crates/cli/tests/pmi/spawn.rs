@@ -22,7 +22,7 @@ fn runs(world: &World, library: Library, words: &str) -> Ended {
         // Without this its MPI_Open_port crashes, whatever launches it.
         Library::Intel => on_intel(world, 3, "spawn").words("--env I_MPI_SPAWN=on"),
     };
-    let run = run.words("-n 2 --all-hosts --label");
+    let run = run.words("-n 2 --label");
     world.end(run.arg(program("spawn", 5)).words(words))
 }
 

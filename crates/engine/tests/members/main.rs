@@ -6,6 +6,7 @@ mod batch;
 mod delivery;
 mod fetch;
 mod groups;
+mod grow;
 mod member;
 mod missing;
 mod parts;

@@ -28,6 +28,7 @@ impl Member {
             session: session(),
             job: job(n, 1),
             unused: vec![],
+            may_grow: false,
             muster: Muster::strict(n),
             join_timeout: None,
             children_max: u32::MAX,

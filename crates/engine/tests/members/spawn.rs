@@ -13,10 +13,10 @@ use crate::member::{
 };
 
 const SPAWNED: JobId = JobId(1);
-const CALLER: Rank = Rank(0);
+pub(crate) const CALLER: Rank = Rank(0);
 
 /// `programs` with so many tasks each.
-fn request(programs: &[(&str, u32)]) -> SpawnRequest {
+pub(crate) fn request(programs: &[(&str, u32)]) -> SpawnRequest {
     let program = |&(name, tasks): &(&str, u32)| SpawnProgram {
         tasks,
         argv: vec![name.as_bytes().to_vec(), b"argument".to_vec()],
@@ -80,7 +80,7 @@ fn answer(sent: &[Message]) -> SpawnReply {
 }
 
 #[track_caller]
-fn refusal(sent: &[Message]) -> String {
+pub(crate) fn refusal(sent: &[Message]) -> String {
     match answer(sent) {
         SpawnReply::Refused(words) => words,
         SpawnReply::Started { .. } => panic!("it was started"),

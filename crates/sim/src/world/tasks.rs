@@ -65,7 +65,7 @@ impl World<'_> {
             Act::Gathered(missing) => {
                 self.checker.gather(of.job, |job| job.on_gathered(of.rank, &missing))
             }
-            Act::Refused(words) if self.rulebook.is_running() => {
+            Act::Refused(words) if self.rulebook.must_grant() => {
                 self.checker.violate(format!("rank {of} was refused a job: {words}"));
             }
             Act::Refused(_) => {}
