@@ -115,7 +115,7 @@ pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig,
     let (names, muster) = (layout.names(), layout.muster());
     Ok(HeadConfig {
         tree: args.tree.unwrap_or(Tree::adaptive()),
-        session: session(args, &names)?,
+        session: session(args, layout)?,
         job: job(args, layout, muster.is_movable())?,
         muster,
         names,
@@ -131,7 +131,8 @@ pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig,
     })
 }
 
-fn session(args: &RunArgs, names: &[String]) -> Result<SessionSpec, SetupError> {
+fn session(args: &RunArgs, layout: &Layout) -> Result<SessionSpec, SetupError> {
+    let names = layout.names();
     let n = names.len() as u64;
     let link = match args.link {
         LinkName::Auto => LinkChoice::Auto,
@@ -144,7 +145,9 @@ fn session(args: &RunArgs, names: &[String]) -> Result<SessionSpec, SetupError> 
         check_memory(n, memory::free())?;
     }
     let bootstrapper = plan.bootstrapper().map_err(SetupError::Shell)?;
-    names.iter().try_for_each(|name| bootstrapper.check_host(name)).map_err(SetupError::Host)?;
+    let unused = layout.unused.iter().map(|node| &node.name);
+    let mut all = names.iter().chain(unused);
+    all.try_for_each(|name| bootstrapper.check_host(name)).map_err(SetupError::Host)?;
     let is_bulk = bootstrapper.is_bulk();
     if is_bulk && link == LinkChoice::Shell {
         return Err(SetupError::NoStreams);

@@ -44,6 +44,7 @@ impl Session {
         let n = u32::try_from(shape.between(1, 40)).unwrap_or(1);
         let session = Session::of(n).seed(seed).tree(shape.pick::<&str>(&TREES));
         let session = with_missing(session, &mut stream(11), n);
+        let session = with_later(session, &mut stream(17));
         let session = with_tasks(session, &mut stream(2), n);
         let session = with_spawns(session, &mut stream(16));
         let session = with_programs(session, &mut stream(12));
@@ -77,6 +78,15 @@ fn with_missing(session: Session, random: &mut Random, n: u32) -> Session {
     }
 }
 
+/// In one of four sessions whose first job stays where it was planned, hosts that get an agent when a spawn needs it.
+fn with_later(session: Session, random: &mut Random) -> Session {
+    let most = session.planned() - 1;
+    if session.is_movable() || most == 0 || !random.once_in(4) {
+        return session;
+    }
+    session.later(random_number(random, 1, most.min(8)))
+}
+
 /// How many tasks there are, what they do, and what they read.
 fn with_tasks(session: Session, random: &mut Random, n: u32) -> Session {
     let session = if random.once_in(4) {
@@ -99,7 +109,7 @@ fn with_tasks(session: Session, random: &mut Random, n: u32) -> Session {
 }
 
 /// In one of two sessions whose first job stays where it was planned, jobs that tasks spawn. Each node has room for as
-/// many tasks as there may be at once.
+/// many tasks as there may be at once, or all have together where some are to be added.
 fn with_spawns(session: Session, random: &mut Random) -> Session {
     if session.is_movable() || !random.once_in(2) {
         return session;
@@ -123,7 +133,8 @@ fn with_spawns(session: Session, random: &mut Random) -> Session {
         let pause = if random.once_in(2) { pause(random) } else { Duration::ZERO };
         script.then(Step::Spawn(program, tasks)).wait(pause)
     });
-    session.script(end(script)).spawned(&scripts, 16)
+    let room = (16 * session.planned()).div_ceil(session.n);
+    session.script(end(script)).spawned(&scripts, room)
 }
 
 /// In one session of four, up to three more programs, some with a single task.
@@ -153,7 +164,7 @@ fn with_push_limit(session: Session, random: &mut Random) -> Session {
 /// agents nobody reaches.
 fn with_route(session: Session, random: &mut Random) -> Session {
     const ROUTES: [&str; 6] = ["kary:1", "kary:2", "kary:5", "kary:16", "binomial", "direct"];
-    if random.once_in(2) {
+    if session.grows() || random.once_in(2) {
         return session;
     }
     let session = session.route(random.pick::<&str>(&ROUTES));

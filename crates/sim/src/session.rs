@@ -68,7 +68,7 @@ pub struct Session {
     pub(crate) ranking: Option<Order>,
     pub(crate) spares: u32,
     /// The last nodes, which get an agent when a spawn needs them.
-    later: u32,
+    pub(crate) later: u32,
     pub(crate) nodes_min: Option<u32>,
     /// The job has as many tasks, whoever is missing.
     pub(crate) is_fixed: bool,
@@ -490,7 +490,12 @@ impl Session {
         self.timeout.is_some()
     }
 
-    /// How many nodes are no spares.
+    /// Whether nodes may be added.
+    pub(crate) fn grows(&self) -> bool {
+        self.later > 0
+    }
+
+    /// How many nodes are no spares and are there from the beginning.
     pub(crate) fn planned(&self) -> u32 {
         self.n - self.spares - self.later
     }
@@ -545,7 +550,7 @@ impl Session {
             session: self.spec.clone(),
             job: self.job(),
             unused: (begun..self.n).map(|node| (name(node), Slots::of(self.room))).collect(),
-            may_grow: self.later > 0,
+            may_grow: self.grows(),
             muster: self.muster(),
             join_timeout: self.join_timeout,
             children_max: self.children_max,

@@ -25,9 +25,10 @@ struct Set {
 }
 
 impl Sets {
-    /// Nobody of `n` agents has been started.
-    pub(crate) fn new(batch: Option<u32>, tree: &Tree, n: u32) -> Sets {
-        let leaves = batch.map_or(IdSet::new(), |_| leaves(tree, n));
+    /// Nobody of `n` agents has been started. Those behind the first `begun` are children of the head, if they are.
+    pub(crate) fn new(batch: Option<u32>, tree: &Tree, begun: u32, n: u32) -> Sets {
+        let later = IdSet::range(1, n).difference(&IdSet::range(1, begun));
+        let leaves = batch.map_or(IdSet::new(), |_| leaves(tree, begun).union(&later));
         Sets { batch, leaves, current: BTreeMap::new(), replanned: BTreeSet::new() }
     }
 
