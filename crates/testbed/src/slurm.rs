@@ -18,7 +18,7 @@ use crate::{TestbedError, clock, command};
 /// How long all nodes may take to register.
 const UP_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a daemon may take to end once it was asked to.
+/// How long jobs may take to be over, and a daemon to end once it was asked to.
 const DOWN_LIMIT: Duration = Duration::from_secs(10);
 
 /// Bytes in a key of munge.
@@ -28,6 +28,7 @@ const KEY_BYTES: usize = 1024;
 #[derive(Debug)]
 pub struct Slurm {
     dir: TempDir,
+    nodes: usize,
     daemons: Vec<Child>,
 }
 
@@ -36,7 +37,7 @@ impl Slurm {
     /// are idle.
     pub fn up(nodes: usize, processors: usize) -> Result<Slurm, TestbedError> {
         let dir = tempfile::tempdir().map_err(system("make a directory for Slurm"))?;
-        let mut slurm = Slurm { dir, daemons: Vec::new() };
+        let mut slurm = Slurm { dir, nodes, daemons: Vec::new() };
         slurm.start_munged()?;
         let text = configuration(slurm.dir.path(), nodes, processors)?;
         fs::write(slurm.configuration(), text).map_err(system("write slurm.conf"))?;
@@ -44,8 +45,7 @@ impl Slurm {
         for node in 0..nodes {
             slurm.start("slurmd", &["-D", "-N", &format!("n{node}")])?;
         }
-        let is_up = clock::wait_until(UP_LIMIT, || slurm.idle().is_ok_and(|idle| idle == nodes));
-        if is_up {
+        if clock::wait_until(UP_LIMIT, || slurm.is_idle()) {
             return Ok(slurm);
         }
         let what = format!("{nodes} nodes of Slurm, of which {} are, are idle", slurm.idle()?);
@@ -99,6 +99,10 @@ impl Slurm {
         Err(TestbedError::Tool { what: "starting munged".to_owned(), said })
     }
 
+    fn is_idle(&self) -> bool {
+        self.idle().is_ok_and(|idle| idle == self.nodes)
+    }
+
     /// How many nodes wait for jobs.
     fn idle(&self) -> Result<usize, TestbedError> {
         let mut ask = self.command("sinfo");
@@ -111,6 +115,8 @@ impl Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
+        // `srun` ends before its job is over on the nodes, and nobody ends what serves it there but they.
+        clock::wait_until(DOWN_LIMIT, || self.is_idle());
         for daemon in self.daemons.iter_mut().rev() {
             let _ = rustix::process::kill_process(Pid::from_child(daemon), Signal::TERM);
         }
