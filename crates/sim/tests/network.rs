@@ -78,10 +78,11 @@ fn what_a_task_writes_takes_the_time_that_its_bytes_take_on_the_link() {
 
 #[test]
 fn control_overtakes_the_data_that_waits_for_a_link() {
+    const BYTES: u64 = 300_000; // what a pipe and the link's credit take at once
     let fails = ms(1_000);
     for bandwidth in [20_000, 50_000, 200_000] {
         let session = Session::of(1).tasks(2).task(Rank(1), Script::new().wait(fails).exit(3));
-        let session = session.script(Script::new().output(500_000).then(Step::Hang));
+        let session = session.script(Script::new().output(BYTES).then(Step::Hang));
         let session = session.calibrate(|machines| {
             machines.link.bandwidth_bytes_per_s = Some(bandwidth);
         });
@@ -90,9 +91,9 @@ fn control_overtakes_the_data_that_waits_for_a_link() {
         let told = report.time_of(|event| matches!(event, Event::JobFault(..))).unwrap();
         // One piece of data at most is on the wire, and cannot be overtaken.
         assert!(told.since(launched) < fails + ms(50), "{bandwidth}: {:?}", told.since(launched));
-        assert_eq!((report.code, report.output_bytes), (Some(3), 500_000));
+        assert_eq!((report.code, report.output_bytes), (Some(3), BYTES));
         let written = report.ended_at.unwrap().since(launched);
-        let own = Duration::from_secs_f64(500_000.0 / bandwidth as f64);
+        let own = Duration::from_secs_f64(BYTES as f64 / bandwidth as f64);
         assert!(written >= own.min(ms(3_000)), "{bandwidth}: {written:?}");
     }
 }
