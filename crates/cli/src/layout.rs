@@ -18,10 +18,10 @@ pub(crate) struct Layout {
     pub(crate) placement: Placement,
     /// Nodes without tasks, for jobs that tasks start.
     pub(crate) idle: Vec<Node>,
-    /// Nodes without tasks that are not brought up, where they could be.
+    /// Those that are brought up once such a job needs them.
+    pub(crate) later: Vec<Node>,
+    /// Those that are not, where they could be.
     pub(crate) unused: Vec<Node>,
-    /// Whether these are once a job needs them that a task starts.
-    pub(crate) may_grow: bool,
     /// Nodes without tasks, for whom of the others does not come up.
     pub(crate) spares: Vec<Node>,
     /// The first rank of each of the job's programs.
@@ -56,11 +56,11 @@ impl Layout {
         };
         let nodes_min = nodes_min(args, count(&placement.nodes))?;
         must_stay(args, nodes_min.is_some() || !spares.is_empty())?;
-        let (idle, unused) = without_tasks(args, &placement, allocation.nodes);
+        let [idle, later, unused] = without_tasks(args, &placement, allocation.nodes);
         Ok(Layout {
             idle,
+            later,
             unused,
-            may_grow: may_grow(args),
             placement,
             spares,
             first_ranks,
@@ -91,13 +91,13 @@ impl Layout {
         let programs = apps.map(place).collect::<Result<Vec<_>, _>>()?;
         let placement = Placement::joined(&programs).map_err(SetupError::Placement)?;
         let nodes = allocations.into_iter().flat_map(|allocation| allocation.nodes);
-        let (idle, unused) = without_tasks(args, &placement, nodes);
+        let [idle, later, unused] = without_tasks(args, &placement, nodes);
         Ok(Layout {
             first_ranks: first_ranks(programs.iter().map(|program| program.map.len())),
             request: request(args, Some(placement.map.len())),
             idle,
+            later,
             unused,
-            may_grow: may_grow(args),
             placement,
             spares: Vec::new(),
             warnings,
@@ -116,8 +116,8 @@ impl Layout {
 
     /// The slots of all nodes that may have tasks, where each has some.
     pub(crate) fn universe_size(&self) -> Option<u32> {
-        let later = self.unused.iter().filter(|_| self.may_grow).take(LATE_MAX);
-        self.placement.nodes.iter().chain(&self.idle).chain(later).map(|node| node.slots).sum()
+        let nodes = self.placement.nodes.iter().chain(&self.idle).chain(&self.later);
+        nodes.map(|node| node.slots).sum()
     }
 
     /// Which of the nodes the job needs.
@@ -131,25 +131,31 @@ impl Layout {
     }
 }
 
-/// Whether hosts may get an agent while the session runs: a routing tree is made of the members that it begins with,
-/// and one command that starts many agents knows no single one.
-fn may_grow(args: &RunArgs) -> bool {
-    args.route.0.is_none() && args.launcher != Some(LauncherName::LocalBulk)
+/// How many hosts may get an agent while the session runs: none where a routing tree is made of the members that it
+/// begins with, or where one command starts many agents and knows no single one.
+fn later_max(args: &RunArgs) -> usize {
+    let may_grow = args.route.0.is_none() && args.launcher != Some(LauncherName::LocalBulk);
+    if may_grow { LATE_MAX } else { 0 }
 }
 
-/// The nodes without tasks: those that are brought up nevertheless, and those that are not.
+/// The nodes without tasks: those that are brought up nevertheless, those that are once they are needed, and those that
+/// are not.
 fn without_tasks(
     args: &RunArgs,
     placement: &Placement,
     nodes: impl IntoIterator<Item = Node>,
-) -> (Vec<Node>, Vec<Node>) {
+) -> [Vec<Node>; 3] {
     let used = placement.nodes.iter().map(|node| node.name.clone());
     let mut known: BTreeSet<String> = used.collect();
-    let others = nodes.into_iter().filter(|node| known.insert(node.name.clone())).collect();
+    let others = nodes.into_iter().filter(|node| known.insert(node.name.clone()));
+    let mut others: Vec<Node> = others.collect();
     match (args.all_hosts, args.on_missing, args.spares) {
-        (true, ..) => (others, Vec::new()),
-        (false, OnMissing::Abort, 0) => (Vec::new(), others),
-        (false, ..) => (Vec::new(), Vec::new()), // the option is no way out
+        (true, ..) => [others, Vec::new(), Vec::new()],
+        (false, OnMissing::Abort, 0) => {
+            let unused = others.split_off(later_max(args).min(others.len()));
+            [Vec::new(), others, unused]
+        }
+        (false, ..) => Default::default(), // the option is no way out
     }
 }
 

@@ -12,7 +12,7 @@ use alloc::AllocError;
 use bootstrap::CommandError;
 use bytes::Bytes;
 use engine::HeadConfig;
-use model::{JobId, PlacementError, PmiOffer, Rank, RankMapMisfit, Tree};
+use model::{JobId, Node, PlacementError, PmiOffer, Rank, RankMapMisfit, Tree};
 use wire::{App, IoSpec, JobSpec, SessionSpec, Stdin};
 
 use crate::args::{AppArgs, Deliver, LauncherName, LinkName, OnFailure, RunArgs};
@@ -113,14 +113,16 @@ impl SetupError {
 /// What the head is given.
 pub(crate) fn head_config(args: &RunArgs, layout: &Layout) -> Result<HeadConfig, SetupError> {
     let (names, muster) = (layout.names(), layout.muster());
+    let rooms =
+        |nodes: &[Node]| nodes.iter().map(|node| (node.name.clone(), node.into())).collect();
     Ok(HeadConfig {
         tree: args.tree.unwrap_or(Tree::adaptive()),
         session: session(args, layout)?,
         job: job(args, layout, muster.is_movable())?,
         muster,
         names,
-        may_grow: layout.may_grow,
-        unused: layout.unused.iter().map(|node| (node.name.clone(), node.into())).collect(),
+        later: rooms(&layout.later),
+        unused: rooms(&layout.unused),
         join_timeout: args.join_timeout,
         children_max: u32::MAX,
         reports_started: false,
@@ -145,8 +147,8 @@ fn session(args: &RunArgs, layout: &Layout) -> Result<SessionSpec, SetupError> {
         check_memory(n, memory::free())?;
     }
     let bootstrapper = plan.bootstrapper().map_err(SetupError::Shell)?;
-    let unused = layout.unused.iter().map(|node| &node.name);
-    let mut all = names.iter().chain(unused);
+    let others = layout.later.iter().chain(&layout.unused).map(|node| &node.name);
+    let mut all = names.iter().chain(others);
     all.try_for_each(|name| bootstrapper.check_host(name)).map_err(SetupError::Host)?;
     let is_bulk = bootstrapper.is_bulk();
     if is_bulk && link == LinkChoice::Shell {

@@ -7,8 +7,6 @@ use core::time::Duration;
 use model::{AgentId, Muster, Signal, Slots, Tree};
 use wire::{JobSpec, SessionSpec};
 
-use crate::late::LATE_MAX;
-
 /// A driver's number for a link; never used twice by one driver.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct LinkId(pub u64);
@@ -34,11 +32,11 @@ pub struct HeadConfig {
     pub job: JobSpec,
     /// Which nodes it needs; movable if the job is.
     pub muster: Muster,
-    /// Hosts that the user gave and that have no agent when the session begins.
+    /// Hosts that get an agent when a job that a task asks for needs them, [`crate::LATE_MAX`] at most; their
+    /// numbers follow those of the nodes.
+    pub later: Vec<(String, Slots)>,
+    /// Other hosts that the user gave, which get none.
     pub unused: Vec<(String, Slots)>,
-    /// Whether they get one when a job that a task asks for needs them; their numbers follow those of the
-    /// others.
-    pub may_grow: bool,
     /// How long all agents may take to join. `None`: as long as some join every now and then.
     pub join_timeout: Option<Duration>,
     /// The most children in an adaptive tree, where fewer than usual are all that the head's limits
@@ -62,8 +60,8 @@ pub struct HeadConfig {
 impl HeadConfig {
     /// The host names of the nodes, and of those that may get an agent later.
     pub fn all_names(&self) -> Vec<String> {
-        let later = self.unused.iter().filter(|_| self.may_grow).take(LATE_MAX);
-        self.names.iter().cloned().chain(later.map(|(name, _)| name.clone())).collect()
+        let later = self.later.iter().map(|(name, _)| name);
+        self.names.iter().chain(later).cloned().collect()
     }
 }
 

@@ -1,8 +1,10 @@
 //! The end of a member: in good order, from the leaves to the head, or at once.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
+use core::fmt::Display;
 use core::time::Duration;
 
 use model::Time;
@@ -90,6 +92,11 @@ impl Engine {
             let left = left.fold(own, |left, below| left.union(&below));
             self.stats.unfinished = self.stats.unfinished.union(&left);
         }
+    }
+
+    /// Handles that its parent does what no parent may.
+    pub(crate) fn parent_misbehaved(&mut self, what: impl Display) {
+        self.abandon(format!("its parent broke the protocol: {what}"));
     }
 
     /// Ends in disorder: nobody is left to obey.

@@ -261,13 +261,14 @@ impl Head {
         }
     }
 
-    /// Handles that nothing of a job runs any more.
+    /// Handles that all tasks of a job have entered a fence.
     fn end_fence(&self, id: JobId, fence: u32, orders: &mut Orders) {
         if let Some(job) = orders.jobs.get(id).filter(|_| matches!(self.state, State::Running)) {
             orders.down.extend(job.end_of_fence(fence, self.push_bytes_max));
         }
     }
 
+    /// Handles that nothing of a job runs any more.
     fn on_done(&mut self, job: JobId, statuses: &StatusRuns, orders: &mut Orders) {
         if job == JobId::FIRST {
             self.outcome.statuses.merge(statuses);
@@ -390,7 +391,7 @@ impl Head {
     }
 
     fn members_of(&self, agents: &IdSet) -> IdSet {
-        self.members.difference(&self.members.difference(agents))
+        self.members.intersection(agents)
     }
 
     /// Handles that somebody will not be there. Where that ends the session, it gives the status, and

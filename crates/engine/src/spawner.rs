@@ -21,7 +21,6 @@ use model::{
 use proto::Event;
 use wire::{App, IoSpec, JobFault, JobSpec, JobWarning, Launch, Message, Milestone, Origin, Stdin};
 
-use crate::late::LATE_MAX;
 use crate::orders::Orders;
 use crate::{HeadConfig, SpawnedJob, SpawnedJobs};
 
@@ -121,17 +120,14 @@ impl Spawner {
             jobs: BTreeMap::new(),
             refusals_told: 0,
         };
-        if config.may_grow {
-            spawner.add_reserve();
-        }
+        spawner.add_reserve(config.later);
         spawner
     }
 
     /// Numbers hosts that have no agent yet.
-    fn add_reserve(&mut self) {
+    fn add_reserve(&mut self, later: Vec<(String, Slots)>) {
         let last = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        let more = self.unused.len().min(LATE_MAX);
-        for ((name, slots), agent) in self.unused.drain(..more).zip(last + 1..) {
+        for ((name, slots), agent) in later.into_iter().zip(last + 1..) {
             self.names.push(name);
             self.slots.push(slots);
             self.reserve.insert(agent);
@@ -140,7 +136,7 @@ impl Spawner {
 
     /// Those of these agents that were started for jobs that tasks have asked for.
     pub(crate) fn late(&self, agents: &IdSet) -> IdSet {
-        agents.difference(&agents.difference(&self.starting))
+        agents.intersection(&self.starting)
     }
 
     /// Handles that some of those have joined.
@@ -157,11 +153,11 @@ impl Spawner {
     pub(crate) fn on_missing(&mut self, agents: &IdSet, orders: &mut Orders) {
         self.starting = self.starting.difference(agents);
         self.reserve = self.reserve.difference(agents);
-        let is_short = |job: &Spawned| job.awaited.difference(agents) != job.awaited;
+        let is_short = |job: &Spawned| !job.awaited.intersection(agents).is_empty();
         let short = self.jobs.iter().filter(|(_, job)| is_short(job));
         for id in short.map(|(id, _)| *id).collect::<Vec<_>>() {
             let Some(job) = self.jobs.remove(&id) else { continue };
-            let missing = job.awaited.difference(&job.awaited.difference(agents));
+            let missing = job.awaited.intersection(agents);
             let name = missing.first().and_then(|agent| self.names.get(agent as usize - 1));
             let words = format!("no agent came up on `{}`", name.map_or("", String::as_str));
             if let Stage::Gathering(caller) = job.stage {
@@ -283,7 +279,7 @@ impl Spawner {
     /// The agents that a job needs and that have not joined.
     fn awaited(&self, map: &TaskMap) -> IdSet {
         let agents: IdSet = map.nodes().iter().map(|node| NodeId(node).agent().0).collect();
-        agents.difference(&agents.difference(&self.reserve))
+        agents.intersection(&self.reserve)
     }
 
     /// Starts those of these agents that are not on their way.

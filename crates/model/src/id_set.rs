@@ -112,6 +112,12 @@ impl IdSet {
         IdSet { ranges }
     }
 
+    /// The ids that are in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &IdSet) -> IdSet {
+        self.difference(&self.difference(other))
+    }
+
     /// How many ids the set has.
     pub fn len(&self) -> u64 {
         self.ranges.iter().map(|&range| range_len(range)).sum()

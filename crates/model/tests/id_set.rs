@@ -59,10 +59,11 @@ proptest! {
     }
 
     #[test]
-    fn union_and_difference_are_those_of_sets(a in ids(), b in ids()) {
+    fn union_difference_and_intersection_are_those_of_sets(a in ids(), b in ids()) {
         let (set_a, set_b) = (folded(&a), folded(&b));
         assert_same(&set_a.union(&set_b), &a.union(&b).copied().collect());
         assert_same(&set_a.difference(&set_b), &a.difference(&b).copied().collect());
+        assert_same(&set_a.intersection(&set_b), &a.intersection(&b).copied().collect());
     }
 
     #[test]

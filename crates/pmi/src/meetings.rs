@@ -87,7 +87,7 @@ impl Meetings {
     fn open(&mut self, group: &RankGroup, here: impl FnOnce() -> IdSet) -> &mut Meeting {
         self.open.entry(group.clone()).or_insert_with(|| {
             let here = here();
-            let awaited = here.difference(&here.difference(&group.ranks));
+            let awaited = here.intersection(&group.ranks);
             Meeting { awaited, entered: IdSet::new(), is_exchanging: false }
         })
     }

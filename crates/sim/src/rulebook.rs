@@ -156,7 +156,7 @@ impl Rulebook {
 
     /// Whether there is nothing for which a job that fits might be refused.
     pub(crate) fn must_grant(&self) -> bool {
-        self.is_running() && self.failed.difference(&self.later) == self.failed
+        self.is_running() && self.failed.intersection(&self.later).is_empty()
     }
 
     /// Whether nothing ends the tasks that run.
@@ -227,11 +227,10 @@ impl Rulebook {
     }
 
     fn on_joined(&mut self, agents: &IdSet, truth: &impl Truth) -> Option<String> {
-        let again = agents.difference(&agents.difference(&self.joined));
+        let again = agents.intersection(&self.joined);
         self.joined = self.joined.union(agents);
         if self.phase == Phase::Running {
-            let others = agents.difference(&self.later);
-            self.members = self.members.union(&agents.difference(&others));
+            self.members = self.members.union(&agents.intersection(&self.later));
         }
         let strangers: IdSet =
             agents.iter().filter(|&agent| !truth.was_welcomed(AgentId(agent))).collect();

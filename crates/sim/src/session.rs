@@ -68,7 +68,7 @@ pub struct Session {
     pub(crate) ranking: Option<Order>,
     pub(crate) spares: u32,
     /// The last nodes, which get an agent when a spawn needs them.
-    pub(crate) later: u32,
+    later: u32,
     pub(crate) nodes_min: Option<u32>,
     /// The job has as many tasks, whoever is missing.
     pub(crate) is_fixed: bool,
@@ -495,9 +495,14 @@ impl Session {
         self.later > 0
     }
 
-    /// How many nodes are no spares and are there from the beginning.
+    /// How many nodes are there from the beginning.
+    pub(crate) fn begun(&self) -> u32 {
+        self.n - self.later
+    }
+
+    /// How many of these are no spares.
     pub(crate) fn planned(&self) -> u32 {
-        self.n - self.spares - self.later
+        self.begun() - self.spares
     }
 
     /// How many tasks the job has if nobody is missing.
@@ -543,14 +548,14 @@ impl Session {
 
     pub(crate) fn head_config(&self) -> HeadConfig {
         let name = |node| format!("n{node}");
-        let begun = self.n - self.later;
+        let begun = self.begun();
         HeadConfig {
             names: (0..begun).map(name).collect(),
             tree: self.tree,
             session: self.spec.clone(),
             job: self.job(),
-            unused: (begun..self.n).map(|node| (name(node), Slots::of(self.room))).collect(),
-            may_grow: self.grows(),
+            later: (begun..self.n).map(|node| (name(node), Slots::of(self.room))).collect(),
+            unused: Vec::new(),
             muster: self.muster(),
             join_timeout: self.join_timeout,
             children_max: self.children_max,
@@ -589,9 +594,9 @@ impl Session {
 
     /// A node has as many slots as it is to have tasks, one at least, and room for others.
     fn muster(&self) -> Muster {
-        let begun = &self.tasks[..self.tasks.len() - self.later as usize];
+        let begun = self.tasks.iter().take(self.begun() as usize);
         Muster {
-            slots: begun.iter().map(|&tasks| Slots::of(tasks.max(1) + self.room)).collect(),
+            slots: begun.map(|&tasks| Slots::of(tasks.max(1) + self.room)).collect(),
             spares: self.spares,
             nodes_min: self.nodes_min,
             request: Request {

@@ -230,12 +230,7 @@ impl World<'_> {
             cut_short: IdSet::new(),
             stored: IdSet::new(),
             holders: Holders::new(session.n),
-            sets: Sets::new(
-                session.spec.batch,
-                &session.tree,
-                session.n - session.later,
-                session.n,
-            ),
+            sets: Sets::new(session.spec.batch, &session.tree, session.begun(), session.n),
             step_faults: Vec::new(),
             partitions: Vec::new(),
             log,

@@ -68,7 +68,7 @@ fn tried_twice(failures: &[StartFailure]) -> IdSet {
         of.fold(IdSet::new(), |all, failure| all.union(&failure.agents))
     };
     let (here, elsewhere) = (by(true), by(false));
-    here.difference(&here.difference(&elsewhere))
+    here.intersection(&elsewhere)
 }
 
 /// What the user can do, each once.

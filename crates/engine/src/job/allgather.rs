@@ -91,7 +91,7 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(id) else { return };
         match job.allgather().fence.on_release(number, brought) {
             Ok(()) => self.drain_allgather(id),
-            Err(error) => self.abandon(format!("its parent broke the protocol: {error}")),
+            Err(error) => self.parent_misbehaved(error),
         }
     }
 
@@ -123,9 +123,7 @@ impl Engine {
         match allgather.fence.awaits_release(part.number) {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => {
-                return self.abandon(format!("its parent broke the protocol: {error}"));
-            }
+            Err(error) => return self.parent_misbehaved(error),
         }
         allgather.brought_down.push(part.payload.clone());
         if !part.is_last {
@@ -168,7 +166,7 @@ impl Engine {
             return;
         };
         if let Err(error) = job.pmi.on_allgathered(&values) {
-            return self.abandon(format!("its parent broke the protocol: {error}"));
+            return self.parent_misbehaved(error);
         }
         self.drain_pmi(id);
     }

@@ -211,7 +211,7 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(id) else { return };
         match job.fence.on_release(fence, brought) {
             Ok(()) => self.drain_fence(id),
-            Err(error) => self.abandon(format!("its parent broke the protocol: {error}")),
+            Err(error) => self.parent_misbehaved(error),
         }
     }
 
@@ -277,7 +277,7 @@ impl Engine {
             Brought::Held { pairs, is_stale } => job.pmi.on_exchange_held(&pairs, is_stale),
         };
         if let Err(error) = ended {
-            return self.abandon(format!("its parent broke the protocol: {error}"));
+            return self.parent_misbehaved(error);
         }
         self.drain_pmi(id);
     }

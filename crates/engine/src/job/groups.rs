@@ -10,7 +10,6 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::mem;
@@ -211,7 +210,7 @@ impl Engine {
             && let Some((_, group, payload)) = job.groups.released.pop_front()
         {
             if let Err(error) = job.pmi.on_group_complete(&group, payload) {
-                return self.abandon(format!("its parent broke the protocol: {error}"));
+                return self.parent_misbehaved(error);
             }
             // Those who were faster may be in the next barrier of the group.
             if job.groups.open.contains_key(&group) {

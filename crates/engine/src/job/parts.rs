@@ -6,7 +6,6 @@
 //! is kept until then, so that no task sees a half. Each part is whole pairs or values, so that nobody has to copy them
 //! together.
 
-use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -134,9 +133,7 @@ impl Engine {
         match job.fence.awaits_release(part.number) {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => {
-                return self.abandon(format!("its parent broke the protocol: {error}"));
-            }
+            Err(error) => return self.parent_misbehaved(error),
         }
         job.brought_down.push(part.payload.clone());
         if part.is_last {

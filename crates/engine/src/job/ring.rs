@@ -1,7 +1,6 @@
 //! Rings of tasks: stretches go up the tree, and where each is in the ring comes down.
 
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::ToString;
 
 use model::{AgentId, JobId, RingPlace, RingStretch};
@@ -32,7 +31,7 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(id) else { return };
         match job.ring().on_place(ring, place) {
             Ok(()) => self.drain_ring(id),
-            Err(error) => self.abandon(format!("its parent broke the protocol: {error}")),
+            Err(error) => self.parent_misbehaved(error),
         }
     }
 

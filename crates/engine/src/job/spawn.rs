@@ -54,7 +54,7 @@ impl Engine {
     pub(crate) fn take_spawned(&mut self, spec: Arc<JobSpec>) {
         let (id, node) = (spec.job, self.id.node());
         if self.jobs.get(id).is_some() {
-            return self.abandon("its parent broke the protocol: a job twice".into());
+            return self.parent_misbehaved("a job twice");
         }
         let children = self.those_with_tasks(&self.job_children(), &spec.map);
         let mut job = Job::new(Arc::clone(&spec), node, children.iter().copied());

@@ -13,8 +13,7 @@ fn growing_head() -> Member {
     let mut head = running(1, |config| {
         config.job = JobSpec { universe_size: Some(6), ..job_on_each(1) };
         config.muster.slots = vec![Slots::of(2)];
-        config.unused = ["n2", "n3"].map(|name| (name.to_string(), Slots::of(2))).to_vec();
-        config.may_grow = true;
+        config.later = ["n2", "n3"].map(|name| (name.to_string(), Slots::of(2))).to_vec();
     });
     head.effects();
     head
