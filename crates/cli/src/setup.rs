@@ -251,7 +251,7 @@ pub(crate) fn output_files(config: &HeadConfig) -> Result<Option<OutputFiles>, S
     if output.local || !output.has_files() {
         return Ok(None);
     }
-    let mut files = OutputFiles::new(Hosts::All(config.names.clone()));
+    let mut files = OutputFiles::new(Hosts::All(config.all_names()));
     files.create(Arc::new(config.job.clone())).map_err(SetupError::Files)?;
     Ok(Some(files))
 }

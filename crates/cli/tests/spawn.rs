@@ -158,6 +158,18 @@ fn output_of_a_spawned_job_is_in_files_of_its_own_and_each_of_its_tasks_is_recor
 }
 
 #[test]
+fn a_host_that_was_added_gives_its_files_its_name() {
+    for place in ["", "--output-local"] {
+        let dir = tempfile::tempdir().unwrap();
+        let run = echoes("spawn-host-files", place);
+        let run = run.arg("--outfile-pattern").arg(dir.path().join("%h"));
+        run.arg(script("spawn.bash")).words("echo b").run().with_status(0);
+        let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!((&*text("a"), &*text("job1.b")), ("a parent\n", "a child\n"), "{place}");
+    }
+}
+
+#[test]
 fn files_of_a_spawned_job_that_can_not_be_made_are_an_error_to_the_caller_who_goes_on() {
     for (place, on) in [("", ""), ("--output-local", " on b")] {
         let dir = tempfile::tempdir().unwrap();
