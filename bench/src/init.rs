@@ -39,8 +39,7 @@ const TOTAL: usize = 6;
 /// Hosts and tasks on each.
 const SHAPES: [(usize, usize); 4] = [(16, 4), (16, 16), (64, 16), (64, 64)];
 
-/// Time inside is to be flat where the exchange goes on behind it. A fence has to be put for first, and who puts waits for
-/// the answer.
+/// Time inside is to be flat where the exchange goes on behind it.
 const FLAT: Bar = Bar::RatioAtMost(1.25);
 
 /// Adds all rows.
@@ -86,7 +85,7 @@ fn rows(
         report.add(Row {
             title: format!("{title}, {form}: {}", FIGURES[INIT].2),
             ours: turns.seconds(form, INIT),
-            bar: if form == "iallgather" && other.is_some() { FLAT } else { Bar::None },
+            bar: if form.starts_with('i') && other.is_some() { FLAT } else { Bar::None },
             other,
             floor: Some((FIGURES[WORK].2.to_owned(), turns.seconds(form, WORK))),
         });

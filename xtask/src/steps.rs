@@ -15,11 +15,12 @@ pub(crate) const PURE_CRATES: [&str; 5] = ["model", "wire", "proto", "pmi", "eng
 /// A target without a standard library, on which the pure crates must build.
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
-/// How many processes are killed at random when faults are asked for by name.
-const RANDOM_KILLS: &str = "200";
-
-/// How many jobs of random sizes are run when they are asked for by name.
-const RANDOM_RUNS: &str = "60";
+/// What a file of tests does when it is asked for by name: more than among all the others.
+const BY_NAME: [(&str, &str, &str); 3] = [
+    ("faults", "CONVOKE_RANDOM_KILLS", "200"),
+    ("n", "CONVOKE_RANDOM_RUNS", "60"),
+    ("pmi", "CONVOKE_KEYS", "1000000"),
+];
 
 /// How many tests did what.
 #[derive(Debug, Default)]
@@ -97,11 +98,9 @@ fn cargo_test(tally: &mut Tally, selection: &[&str]) -> anyhow::Result<()> {
     let mut cargo = Command::new("env");
     cargo.args(["--default-signal", "cargo", "test", "--workspace", "--no-fail-fast"]);
     cargo.args(selection);
-    if selection.contains(&"faults") {
-        cargo.env("CONVOKE_RANDOM_KILLS", RANDOM_KILLS);
-    }
+    let named = BY_NAME.iter().filter(|(file, ..)| selection.contains(file));
+    cargo.envs(named.map(|(_, variable, count)| (variable, count)));
     if selection.contains(&"n") {
-        cargo.env("CONVOKE_RANDOM_RUNS", RANDOM_RUNS);
         // What was drawn is said for each run, also of those that went well.
         cargo.args(["--", "--nocapture"]);
     }

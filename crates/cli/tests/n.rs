@@ -14,6 +14,7 @@ use std::io::Write;
 
 use sim::Random;
 use support::convoke::Convoke;
+use support::from_environment;
 use support::lines::flooded;
 use testkit::fixture;
 
@@ -86,8 +87,4 @@ impl Drawn {
 
 fn say(line: &str) {
     writeln!(std::io::stdout().lock(), "{line}").unwrap();
-}
-
-fn from_environment(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }

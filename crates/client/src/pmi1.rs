@@ -4,8 +4,8 @@ use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use pmi::Excerpt;
 use pmi::pmi1::Fields;
+use pmi::{Excerpt, is_surely_taken};
 
 use crate::connection::{Answer, Connection, checked, unexpected};
 use crate::snapshots::Snapshots;
@@ -17,6 +17,8 @@ pub struct Pmi1 {
     rank: u32,
     size: u32,
     maxes: Maxes,
+    /// Whether the server answers a put only where it refuses it.
+    has_quiet_puts: bool,
     snapshots: Snapshots,
     dialogue: Mutex<Dialogue>,
 }
@@ -68,11 +70,12 @@ impl Pmi1 {
         let dialogue = Dialogue { connection, barrier: Barrier::None, is_broken: false };
         let maxes = Maxes { name: 0, key: 0, value: 0 };
         let (snapshots, dialogue) = (Snapshots::default(), Mutex::new(dialogue));
-        let mut pmi = Pmi1 { rank, size, maxes, snapshots, dialogue };
-        let fields: Vec<(&str, &[u8])> =
-            snapshot.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
+        let mut pmi = Pmi1 { rank, size, maxes, has_quiet_puts: false, snapshots, dialogue };
+        let mut fields: Vec<(&str, &[u8])> = vec![("quiet", b"1")];
+        fields.extend(snapshot.iter().map(|(key, value)| (*key, value.as_bytes())));
         let line = pmi.ask("get_maxes", "maxes", &fields)?;
         let max = |key| Fields::of(&line).number(key).map_err(|_| unexpected("get_maxes", &line));
+        pmi.has_quiet_puts = Fields::of(&line).get("quiet") == Some(b"1");
         pmi.maxes =
             Maxes { name: max("kvsname_max")?, key: max("keylen_max")?, value: max("vallen_max")? };
         Ok(pmi)
@@ -144,7 +147,7 @@ impl Pmi1 {
         self.ask("destroy_kvs", "kvs_destroyed", &[("kvsname", name)]).map(drop)
     }
 
-    /// Puts a pair, which others find after the next barrier.
+    /// Puts a pair, which others find after the next barrier. Waits for no answer where there can be but one.
     ///
     /// # Errors
     /// When the server is gone or refuses, or a blank or line end is in the pair.
@@ -153,11 +156,16 @@ impl Pmi1 {
         if bytes > bytes_max {
             return Err(Error::TooLong { request: "put", bytes, bytes_max });
         }
-        if self.snapshots.is_own(name) {
+        let is_own = self.snapshots.is_own(name);
+        if is_own {
             self.snapshots.put(key);
         }
-        let fields = [("kvsname", name), ("key", key), ("value", value)];
-        self.ask("put", "put_result", &fields).map(drop)
+        let pair = [("kvsname", name), ("key", key), ("value", value)];
+        if is_own && self.has_quiet_puts && is_surely_taken(key, value) {
+            let fields = [&[("quiet", &b"1"[..])], &pair[..]].concat();
+            return self.lock().send("put", &line("put", &fields)?);
+        }
+        self.ask("put", "put_result", &pair).map(drop)
     }
 
     /// Gets a value.
@@ -338,10 +346,7 @@ impl Pmi1 {
         bytes: &[u8],
     ) -> Result<Bytes, Error> {
         let mut dialogue = self.lock();
-        if dialogue.is_broken {
-            return Err(Error::Broken);
-        }
-        dialogue.connection.send(request, bytes)?;
+        dialogue.send(request, bytes)?;
         let line = loop {
             let line = dialogue.receive(request)?;
             let ends_barrier = Fields::of(&line).get("cmd") == Some(BARRIER_OUT.as_bytes());
@@ -360,6 +365,13 @@ impl Pmi1 {
 }
 
 impl Dialogue {
+    fn send(&self, request: &'static str, bytes: &[u8]) -> Result<(), Error> {
+        if self.is_broken {
+            return Err(Error::Broken);
+        }
+        self.connection.send(request, bytes)
+    }
+
     /// Waits for a line. What comes instead, or nothing, is the end of the dialogue.
     fn receive(&mut self, request: &'static str) -> Result<Bytes, Error> {
         if self.is_broken {

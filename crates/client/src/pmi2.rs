@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use pmi::AllgatherPiece;
 use pmi::pmi2::Fields;
+use pmi::{AllgatherPiece, is_surely_taken};
 
 use crate::collective::{Collective, Turn};
 use crate::connection::{Answer, Connection, unexpected};
@@ -17,6 +17,8 @@ use crate::{Endpoint, Error, Spawn};
 pub struct Pmi2 {
     mailbox: Mailbox,
     place: Place,
+    /// Whether the server answers a put only where it refuses it.
+    has_quiet_puts: bool,
     snapshots: Snapshots,
     fence: Collective,
     allgather: Collective,
@@ -93,8 +95,11 @@ impl Pmi2 {
         let rank = connection.rank.to_string();
         let snapshot = connection.snapshot_field();
         let mut fields: Vec<(&str, &[u8])> =
-            vec![("pmirank", rank.as_bytes()), ("threaded", b"TRUE")];
+            vec![("pmirank", rank.as_bytes()), ("threaded", b"TRUE"), ("quiet", b"TRUE")];
         fields.extend(snapshot.iter().map(|(key, value)| (*key, value.as_bytes())));
+        // Slurm's server wants to be told what it has told us.
+        let job = std::env::var("PMI_JOBID").ok();
+        fields.extend(job.iter().map(|job| ("pmijobid", job.as_bytes())));
         connection.send(REQUEST, &frame(REQUEST, &[], &fields)?)?;
         let body = match connection.incoming.next(&connection.link, REQUEST)? {
             Answer::Frame(body) => accepted(body, REQUEST)?,
@@ -104,10 +109,12 @@ impl Pmi2 {
         if *endpoint == Endpoint::Alone {
             place.appnum = None;
         }
+        let has_quiet_puts = Fields::of(&body).is_true("quiet");
         let mailbox = Mailbox::new(connection);
         Ok(Pmi2 {
             mailbox,
             place,
+            has_quiet_puts,
             snapshots: Snapshots::default(),
             fence: Collective::default(),
             allgather: Collective::default(),
@@ -141,7 +148,7 @@ impl Pmi2 {
 
 /// The space of keys.
 impl Pmi2 {
-    /// Puts a pair, which others find after the next fence.
+    /// Puts a pair, which others find after the next fence. Waits for no answer where there can be but one.
     ///
     /// # Errors
     /// When the server is gone or refuses, or a fence that was begun is under way.
@@ -149,7 +156,11 @@ impl Pmi2 {
         const REQUEST: &str = "kvs-put";
         drop(self.no_fence(REQUEST)?);
         self.snapshots.put(key);
-        self.mailbox.ask(REQUEST, &[("key", key), ("value", value)]).map(drop)
+        let [key_field, value_field] = [("key", key), ("value", value)];
+        if self.has_quiet_puts && is_surely_taken(key, value) {
+            return self.mailbox.tell(REQUEST, &[key_field, ("quiet", b"TRUE"), value_field]);
+        }
+        self.mailbox.ask(REQUEST, &[key_field, value_field]).map(drop)
     }
 
     /// Gets a value of a job, or of our own, that the task `source` may have put.

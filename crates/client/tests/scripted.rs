@@ -228,14 +228,24 @@ mod pmi2 {
 
     /// Runs a program against a server that has initialised it.
     pub(super) fn with_pmi2(server: impl FnOnce(&mut Server) + Send, program: impl FnOnce(&Pmi2)) {
+        with_pmi2_told("", server, program);
+    }
+
+    /// The same where the server says this, too, when it initialises the program.
+    pub(super) fn with_pmi2_told(
+        told: &str,
+        server: impl FnOnce(&mut Server) + Send,
+        program: impl FnOnce(&Pmi2),
+    ) {
         let (stream, other) = UnixStream::pair().unwrap();
         thread::scope(|scope| {
             scope.spawn(move || {
                 let mut peer = Server { stream };
                 assert_eq!(peer.read_line(), "cmd=init pmi_version=2 pmi_subversion=0");
                 peer.stream.write_all(INIT_2.as_bytes()).unwrap();
-                assert_eq!(peer.read_frame(), "cmd=fullinit;pmirank=1;threaded=TRUE;snapshot=1;");
-                peer.frame(FULL);
+                let init = "cmd=fullinit;pmirank=1;threaded=TRUE;quiet=TRUE;snapshot=1;";
+                assert_eq!(peer.read_frame(), init);
+                peer.frame(&format!("{FULL}{told}"));
                 server(&mut peer);
             });
             let pmi = open(&other).unwrap();
@@ -314,7 +324,7 @@ mod pmi1 {
             server.stream.write_all(lines.as_bytes()).unwrap();
             assert_eq!(server.read_line(), "cmd=init pmi_version=1 pmi_subversion=1");
             server.stream.write_all([INIT_1, MAXES].concat().as_bytes()).unwrap();
-            assert_eq!(server.read_line(), "cmd=get_maxes");
+            assert_eq!(server.read_line(), "cmd=get_maxes quiet=1");
         });
         let pmi = Pmi1::open(&Endpoint::Port { address, id: 2 }).unwrap();
         assert_eq!((pmi.rank(), pmi.size(), pmi.maxes().value), (2, 3, 1024));
@@ -334,20 +344,91 @@ mod pmi1 {
     }
 
     pub(super) fn with_pmi1(server: impl FnOnce(&mut Server) + Send, program: impl FnOnce(&Pmi1)) {
+        with_pmi1_told("", server, program);
+    }
+
+    /// The same where the server says this, too, when it tells its limits.
+    pub(super) fn with_pmi1_told(
+        told: &str,
+        server: impl FnOnce(&mut Server) + Send,
+        program: impl FnOnce(&Pmi1),
+    ) {
         let (stream, other) = UnixStream::pair().unwrap();
         thread::scope(|scope| {
             scope.spawn(move || {
                 let mut peer = Server { stream };
                 assert_eq!(peer.read_line(), "cmd=init pmi_version=1 pmi_subversion=1");
                 peer.stream.write_all(INIT_1.as_bytes()).unwrap();
-                assert_eq!(peer.read_line(), "cmd=get_maxes snapshot=1");
-                peer.stream.write_all(MAXES.as_bytes()).unwrap();
+                assert_eq!(peer.read_line(), "cmd=get_maxes quiet=1 snapshot=1");
+                peer.line(&format!("{}{told}", MAXES.trim_end()));
                 server(&mut peer);
             });
             let pmi = Pmi1::open(&endpoint(&other)).unwrap();
             drop(other);
             program(&pmi);
         });
+    }
+}
+
+mod quiet_puts {
+    use super::pmi1::with_pmi1_told;
+    use super::pmi2::with_pmi2_told;
+    use super::*;
+
+    /// The programs would wait for ever if they waited for an answer.
+    #[test]
+    fn what_cannot_be_refused_is_not_waited_for_in_pmi_2() {
+        with_pmi2_told(
+            "quiet=TRUE;",
+            |server| {
+                assert_eq!(server.read_frame(), "cmd=kvs-put;key=k;quiet=TRUE;value=v;");
+                let fence = server.read_frame();
+                assert!(fence.starts_with("cmd=kvs-fence;"), "{fence}");
+                server.answer(&fence, "kvs-fence", "rc=0;");
+                for _ in 0..2 {
+                    let put = server.read_frame();
+                    assert!(!put.contains("quiet"), "{put}");
+                    server.answer(&put, "kvs-put", "rc=4;errmsg=no;");
+                }
+            },
+            |pmi| {
+                pmi.put(b"k", b"v").unwrap();
+                let fence = pmi.begin_fence().unwrap();
+                pmi.wait(fence).unwrap();
+                for (key, length) in [("PMI_k", 1), ("k", 5000)] {
+                    let refused = pmi.put(key.as_bytes(), &vec![b'v'; length]);
+                    assert!(matches!(refused, Err(Error::Refused { code: 4, .. })), "{refused:?}");
+                }
+            },
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_refused_is_not_waited_for_in_pmi_1() {
+        with_pmi1_told(
+            " quiet=1",
+            |server| {
+                server.read_line();
+                server.line("cmd=my_kvsname kvsname=kvs rc=0");
+                assert_eq!(server.read_line(), "cmd=put quiet=1 kvsname=kvs key=k value=v");
+                assert_eq!(server.read_line(), "cmd=barrier_in");
+                server.line("cmd=barrier_out tag=0");
+                for name in ["kvs", "other"] {
+                    let put = server.read_line();
+                    assert!(put.starts_with(&format!("cmd=put kvsname={name} ")), "{put}");
+                    server.line("cmd=put_result rc=-1 msg=no");
+                }
+            },
+            |pmi| {
+                assert_eq!(pmi.name().unwrap(), b"kvs");
+                pmi.put(b"kvs", b"k", b"v").unwrap();
+                pmi.barrier().unwrap();
+                for (name, key) in [("kvs", "PMI_k"), ("other", "k")] {
+                    let refused = pmi.put(name.as_bytes(), key.as_bytes(), b"v");
+                    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+                }
+            },
+        );
     }
 }
 

@@ -86,7 +86,7 @@ impl Call {
         let Some(frame) = self.said.get(..end) else { return Ok(None) };
         let asked = Asked::parse(&frame[MessageBuffer::PREFIX_BYTES..]).map(|it| it.request);
         match asked {
-            Ok(Ok(pmi2::Request::FullInit { rank: Some(rank), snapshot: _ })) => {
+            Ok(Ok(pmi2::Request::FullInit { rank: Some(rank), .. })) => {
                 let bytes = mem::take(&mut self.said);
                 Ok(Some(Introduction { rank: Rank(rank), by_initack: false, bytes }))
             }

@@ -35,5 +35,6 @@ pub use pmi1::GroupFault;
 pub use pmi2::AllgatherPiece;
 pub use server::{ClientState, Effect, Server, Waits};
 pub use snapshot::{Snapshot, SnapshotError};
+pub use spaces::is_surely_taken;
 pub use task_env::{TaskEnv, Transport, is_of_outer_job};
 pub use values::{Values, ValuesError};

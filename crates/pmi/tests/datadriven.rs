@@ -135,6 +135,11 @@ fn tasks_of_an_allgather_learn_what_all_have_brought_in_order_of_rank() {
 }
 
 #[test]
+fn quiet_puts_are_answered_only_where_they_are_refused() {
+    run("quiet_puts.txt");
+}
+
+#[test]
 fn clients_that_read_snapshots_get_one_with_the_answer_that_lets_them_out() {
     run("snapshots.txt");
 }

@@ -105,7 +105,9 @@ impl PmiConnection {
     pub fn init_pmi2(&mut self) -> io::Result<String> {
         self.expect("cmd=init pmi_version=2 pmi_subversion=0", "response_to_init")?;
         self.dialect = PmiDialect::Two;
-        let full_init = format!("cmd=fullinit;pmirank={};", self.rank);
+        // Slurm's server wants to be told what it has told us.
+        let job = std::env::var("PMI_JOBID").map(|id| format!("pmijobid={id};"));
+        let full_init = format!("cmd=fullinit;{}pmirank={};", job.unwrap_or_default(), self.rank);
         self.expect(&full_init, "fullinit-response")?;
         let reply = self.expect("cmd=job-getid;", "job-getid-response")?;
         field(reply, "jobid").map(str::to_owned).ok_or_else(|| invalid("no jobid"))

@@ -20,17 +20,20 @@ pub(crate) enum Request<'a> {
     Init {
         version: i64,
     },
-    /// With the version of snapshots that the client reads, if it reads any.
+    /// With the version of snapshots that the client reads, if it reads any, and whether it asks for quiet puts.
     GetMaxes {
         snapshot: Option<u32>,
+        quiet: bool,
     },
     GetAppnum,
     GetMyKvsname,
     GetUniverseSize,
+    /// A quiet one is answered only where it is refused.
     Put {
         kvsname: &'a [u8],
         key: &'a [u8],
         value: &'a [u8],
+        quiet: bool,
     },
     Get {
         kvsname: &'a [u8],
@@ -79,19 +82,26 @@ impl<'a> Request<'a> {
     }
 }
 
+fn is_quiet(fields: Fields<'_>) -> bool {
+    fields.get("quiet") == Some(b"1")
+}
+
 fn parse_line<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, ClientError> {
     Ok(match name {
         b"put" => Request::Put {
             kvsname: fields.required("kvsname")?,
             key: fields.required("key")?,
             value: fields.required("value")?,
+            quiet: is_quiet(fields),
         },
         b"get" => {
             Request::Get { kvsname: fields.required("kvsname")?, key: fields.required("key")? }
         }
         b"barrier_in" => Request::BarrierIn { group: fields.get("group") },
         b"init" => Request::Init { version: fields.number("pmi_version")? },
-        b"get_maxes" => Request::GetMaxes { snapshot: fields.number("snapshot").ok() },
+        b"get_maxes" => {
+            Request::GetMaxes { snapshot: fields.number("snapshot").ok(), quiet: is_quiet(fields) }
+        }
         b"get_appnum" => Request::GetAppnum,
         b"get_my_kvsname" => Request::GetMyKvsname,
         b"get_universe_size" => Request::GetUniverseSize,

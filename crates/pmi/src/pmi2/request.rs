@@ -16,10 +16,11 @@ use crate::{ClientError, Excerpt};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Request<'a> {
     /// The second half of its initialisation, with the rank that it has from `PMI_ID`, and the version of snapshots
-    /// that it reads, if it reads any.
+    /// that it reads, if it reads any, and whether it asks for quiet puts.
     FullInit {
         rank: Option<u32>,
         snapshot: Option<u32>,
+        quiet: bool,
     },
     Finalize,
     /// The code makes the job's exit status.
@@ -41,9 +42,11 @@ pub(crate) enum Request<'a> {
     GetJobAttr {
         key: Cow<'a, [u8]>,
     },
+    /// A quiet one is answered only where it is refused.
     Put {
         key: Cow<'a, [u8]>,
         value: Cow<'a, [u8]>,
+        quiet: bool,
     },
     Fence,
     /// Of the job that is named, or of the client's own.
@@ -114,16 +117,21 @@ impl<'a> Asked<'a> {
 fn parse<'a>(name: &[u8], fields: Fields<'a>) -> Result<Request<'a>, Refusal> {
     Ok(match name {
         b"kvs-get" => Request::Get { job: fields.get("jobid"), key: key(fields)? },
-        b"kvs-put" => Request::Put { key: key(fields)?, value: value(fields) },
+        b"kvs-put" => {
+            let quiet = fields.is_true("quiet");
+            Request::Put { key: key(fields)?, value: value(fields), quiet }
+        }
         b"kvs-fence" => Request::Fence,
         b"info-getnodeattr" => {
             Request::GetNodeAttr { key: key(fields)?, wait: fields.is_true("wait") }
         }
         b"info-putnodeattr" => Request::PutNodeAttr { key: key(fields)?, value: value(fields) },
         b"info-getjobattr" => Request::GetJobAttr { key: key(fields)? },
-        b"fullinit" => {
-            Request::FullInit { rank: own_rank(fields), snapshot: fields.number("snapshot") }
-        }
+        b"fullinit" => Request::FullInit {
+            rank: own_rank(fields),
+            snapshot: fields.number("snapshot"),
+            quiet: fields.is_true("quiet"),
+        },
         b"finalize" => Request::Finalize,
         b"abort" => abort(fields),
         b"job-getid" => Request::JobGetId,

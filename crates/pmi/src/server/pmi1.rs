@@ -27,10 +27,12 @@ impl Server {
         bytes: usize,
     ) -> Result<(), ClientError> {
         match request {
-            Request::Put { kvsname, key, value } => {
+            Request::Put { kvsname, key, value, quiet } => {
                 let limits = self.clients[index].limits(&Asker::Line);
                 let result = self.spaces.put(kvsname, key, value, limits);
-                reply::put_result(&mut self.replies, result);
+                if result.is_err() || !quiet {
+                    reply::put_result(&mut self.replies, result);
+                }
             }
             Request::Get { kvsname, key } => self.on_get(index, kvsname, key),
             Request::BarrierIn { group } => return self.on_barrier_in(index, group),
@@ -39,9 +41,9 @@ impl Server {
                 self.read_snapshots(index, false);
                 return self.on_init(version);
             }
-            Request::GetMaxes { snapshot } => {
+            Request::GetMaxes { snapshot, quiet } => {
                 self.read_snapshots(index, snapshot == Some(Snapshot::VERSION));
-                self.on_get_maxes(index);
+                self.on_get_maxes(index, quiet);
             }
             Request::GetAppnum => self.on_get_appnum(index),
             Request::GetMyKvsname => self.on_get_my_kvsname(),
@@ -75,14 +77,15 @@ impl Server {
         Ok(())
     }
 
-    fn on_get_maxes(&mut self, index: usize) {
+    fn on_get_maxes(&mut self, index: usize, quiet: bool) {
         let vallen_max = self.clients[index].limits(&Asker::Line).value + 1;
         reply::text(
             &mut self.replies,
             format_args!(
-                "cmd=maxes kvsname_max={} keylen_max={} vallen_max={vallen_max} rc=0",
+                "cmd=maxes kvsname_max={} keylen_max={} vallen_max={vallen_max}{} rc=0",
                 JobInfo::KVSNAME_MAX,
                 JobInfo::KEYLEN_MAX,
+                if quiet { " quiet=1" } else { "" },
             ),
         );
     }

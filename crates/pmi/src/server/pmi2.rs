@@ -38,10 +38,12 @@ impl Server {
     ) -> Result<(), ClientError> {
         match request {
             Request::Get { job, key } => self.on_kvs_get(index, asked, job.as_deref(), key),
-            Request::Put { key, value } => {
+            Request::Put { key, value, quiet } => {
                 let limits = self.clients[index].limits(&asked.asker());
                 let result = self.spaces.put(self.info.kvsname.as_bytes(), key, value, limits);
-                answer_put(&mut self.replies, asked, result);
+                if result.is_err() || !quiet {
+                    answer_put(&mut self.replies, asked, result);
+                }
             }
             Request::Fence => return self.enter(index, asked.asker()),
             Request::GetNodeAttr { key, wait } => self.on_get_node_attr(index, asked, key, *wait),
@@ -49,9 +51,9 @@ impl Server {
                 self.on_put_node_attr(index, asked, key, value);
             }
             Request::GetJobAttr { key } => self.on_get_job_attr(asked, key),
-            Request::FullInit { rank: _, snapshot } => {
+            Request::FullInit { rank: _, snapshot, quiet } => {
                 self.read_snapshots(index, *snapshot == Some(Snapshot::VERSION));
-                self.on_full_init(index, asked);
+                self.on_full_init(index, asked, *quiet);
             }
             Request::Finalize => {
                 self.clients[index].state = ClientState::Finalized;
@@ -86,7 +88,7 @@ impl Server {
         Ok(())
     }
 
-    fn on_full_init(&mut self, index: usize, asked: &Asked<'_>) {
+    fn on_full_init(&mut self, index: usize, asked: &Asked<'_>, quiet: bool) {
         let (rank, appnum) = (self.clients[index].rank, self.clients[index].appnum);
         let size = self.info.size;
         let reply = accept(&mut self.replies, asked)
@@ -97,6 +99,7 @@ impl Server {
             .field("appnum", appnum)
             .field("debugged", "FALSE")
             .field("pmiverbose", "FALSE");
+        let reply = if quiet { reply.field("quiet", "TRUE") } else { reply };
         match &self.info.spawner {
             Some(name) => reply.field("spawner-jobid", name).end(),
             None => reply.end(),
