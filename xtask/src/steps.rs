@@ -15,11 +15,14 @@ pub(crate) const PURE_CRATES: [&str; 5] = ["model", "wire", "proto", "pmi", "eng
 /// A target without a standard library, on which the pure crates must build.
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
-/// What a file of tests does when it is asked for by name: more than among all the others.
-const BY_NAME: [(&str, &str, &str); 3] = [
-    ("faults", "CONVOKE_RANDOM_KILLS", "200"),
-    ("n", "CONVOKE_RANDOM_RUNS", "60"),
-    ("pmi", "CONVOKE_KEYS", "1000000"),
+/// A file of tests that is asked for by name does more than it does among all the others: how many processes are killed at
+/// random, how many jobs of random sizes are run, how many keys are put, and after which steps of a simulated session a fault
+/// strikes.
+const BY_NAME: [(&str, &str); 4] = [
+    ("CONVOKE_RANDOM_KILLS", "200"),
+    ("CONVOKE_RANDOM_RUNS", "60"),
+    ("CONVOKE_KEYS", "1000000"),
+    ("CONVOKE_STRIDE", "1"),
 ];
 
 /// How many tests did what.
@@ -98,8 +101,9 @@ fn cargo_test(tally: &mut Tally, selection: &[&str]) -> anyhow::Result<()> {
     let mut cargo = Command::new("env");
     cargo.args(["--default-signal", "cargo", "test", "--workspace", "--no-fail-fast"]);
     cargo.args(selection);
-    let named = BY_NAME.iter().filter(|(file, ..)| selection.contains(file));
-    cargo.envs(named.map(|(_, variable, count)| (variable, count)));
+    if selection.contains(&"--test") && !selection.contains(&"*") {
+        cargo.envs(BY_NAME);
+    }
     if selection.contains(&"n") {
         // What was drawn is said for each run, also of those that went well.
         cargo.args(["--", "--nocapture"]);

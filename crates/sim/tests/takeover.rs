@@ -8,6 +8,11 @@ use proto::Event;
 use sim::{Fault, Report, Script, Session, ShellPlan, When};
 use wire::ShellFailureKind;
 
+#[expect(dead_code, reason = "each file of tests uses its own part")]
+mod every_step;
+
+use every_step::at_every_step_of;
+
 const TREES: [&str; 8] =
     ["flat", "chain", "kary:2", "binomial", "two-level", "greedy", "adaptive", "route:kary:2"];
 
@@ -21,28 +26,21 @@ fn session(tree: &str) -> Session {
 }
 
 /// Strikes each node after each step of the join. All others run the job, and only that one is named.
-fn strike_each(fault: impl Fn(AgentId) -> Fault, seconds: u64) {
+fn strike_each(fault: impl Fn(AgentId) -> Fault, seconds: u32) {
     strike_each_of(session, fault, seconds);
 }
 
 fn strike_each_of(
     session: impl Fn(&str) -> Session,
     fault: impl Fn(AgentId) -> Fault,
-    seconds: u64,
+    seconds: u32,
 ) {
     for tree in TREES {
         let session = session(tree);
-        let usual = session.run();
-        let usual_time = Duration::from_nanos(usual.empty_at.as_nanos());
-        let session = session.ends_within(usual_time + Duration::from_secs(seconds));
-        for (agent, step) in
-            (1..=N).flat_map(|agent| (0..usual.steps).map(move |step| (agent, step)))
-        {
-            let session = session.clone().fault(When::Step(step), fault(AgentId(agent)));
-            match session.try_run() {
-                Ok(report) => only_this_is_missing(&report, agent, tree),
-                Err(failure) => panic!("{failure}\n{tree}, {agent} after step {step}"),
-            }
+        for agent in 1..=N {
+            at_every_step_of(&session, fault(AgentId(agent)), seconds, |report, _| {
+                only_this_is_missing(report, agent, tree);
+            });
         }
     }
 }
@@ -148,7 +146,7 @@ fn with_spares_the_first_of_those_that_are_left_run_the_job() {
 }
 
 /// The kernel gives a cut link up after six and a half seconds, or a start is given up after five.
-const CUT_SECONDS: u64 = 5 + 8;
+const CUT_SECONDS: u32 = 5 + 8;
 
 /// Three pings of a parent of seven stay away, nine seconds apart; then the keeper has its patience.
-const HUSH_SECONDS: u64 = 5 + 3 * 9 + 2;
+const HUSH_SECONDS: u32 = 5 + 3 * 9 + 2;
