@@ -105,9 +105,10 @@ impl PmiConnection {
     pub fn init_pmi2(&mut self) -> io::Result<String> {
         self.expect("cmd=init pmi_version=2 pmi_subversion=0", "response_to_init")?;
         self.dialect = PmiDialect::Two;
-        // Slurm's server wants to be told what it has told us.
+        // Slurm's server wants to be told what it has told us, and whether there are threads.
         let job = std::env::var("PMI_JOBID").map(|id| format!("pmijobid={id};"));
-        let full_init = format!("cmd=fullinit;{}pmirank={};", job.unwrap_or_default(), self.rank);
+        let (job, rank) = (job.unwrap_or_default(), self.rank);
+        let full_init = format!("cmd=fullinit;{job}pmirank={rank};threaded=FALSE;");
         self.expect(&full_init, "fullinit-response")?;
         let reply = self.expect("cmd=job-getid;", "job-getid-response")?;
         field(reply, "jobid").map(str::to_owned).ok_or_else(|| invalid("no jobid"))
