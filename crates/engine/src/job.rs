@@ -29,6 +29,7 @@ mod groups;
 mod input;
 mod names;
 mod output;
+mod packing;
 mod parts;
 mod records;
 mod ring;

@@ -19,6 +19,7 @@ use crate::engine::Engine;
 
 use super::Job;
 use super::exchange::Exchange;
+use super::packing::unpack;
 use super::parts::{PART_BYTES, last_release};
 
 /// The allgathers of a job on one member, one after the other.
@@ -125,7 +126,10 @@ impl Engine {
             Ok(false) => return,
             Err(error) => return self.parent_misbehaved(error),
         }
-        allgather.brought_down.push(part.payload.clone());
+        match unpack(&part) {
+            Ok(values) => allgather.brought_down.push(values),
+            Err(error) => return self.parent_misbehaved(error),
+        }
         if !part.is_last {
             return self.tell_job(id, Message::ReleasePart(id, part));
         }

@@ -41,11 +41,14 @@ fn start_message() -> impl Strategy<Value = Message> {
 
 fn part() -> impl Strategy<Value = Part> {
     let of = prop_oneof![Just(Collective::Fence), Just(Collective::Allgather)];
-    (of, number(), any::<bool>(), blob()).prop_map(|(of, number, is_last, payload)| Part {
+    let packed = proptest::option::of(any::<u32>());
+    let parts = (of, number(), any::<bool>(), blob(), packed);
+    parts.prop_map(|(of, number, is_last, payload, packed)| Part {
         of,
         number,
         is_last,
         payload,
+        packed,
     })
 }
 
