@@ -29,7 +29,6 @@ mod groups;
 mod input;
 mod names;
 mod output;
-mod packing;
 mod parts;
 mod records;
 mod ring;

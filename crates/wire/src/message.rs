@@ -210,8 +210,6 @@ pub struct Part {
     pub is_last: bool,
     /// What it carries.
     pub payload: Bytes,
-    /// How many bytes that was before LZ4 has packed it (in one block), if it is packed: on its way down alone.
-    pub packed: Option<u32>,
 }
 
 /// What all tasks of a job enter and leave together, each bringing something for everybody.

@@ -19,7 +19,6 @@ use crate::engine::Engine;
 
 use super::Job;
 use super::exchange::Exchange;
-use super::packing::unpack;
 use super::parts::{PART_BYTES, last_release};
 
 /// The allgathers of a job on one member, one after the other.
@@ -126,10 +125,7 @@ impl Engine {
             Ok(false) => return,
             Err(error) => return self.parent_misbehaved(error),
         }
-        match unpack(&part) {
-            Ok(values) => allgather.brought_down.push(values),
-            Err(error) => return self.parent_misbehaved(error),
-        }
+        allgather.brought_down.push(part.payload.clone());
         if !part.is_last {
             return self.tell_job(id, Message::ReleasePart(id, part));
         }

@@ -18,7 +18,6 @@ use wire::{Collective, Message, Part};
 
 use super::Job;
 use super::exchange::Brought;
-use super::packing::{pack, unpack};
 use crate::engine::Engine;
 
 /// What goes over an edge in one message, and how long a part is: less than twice this, or one pair. Shorter ones cost
@@ -36,12 +35,10 @@ impl Job {
         let before = &self.brought_up[..self.brought_up.len().saturating_sub(1)];
         let part = |payload: &Bytes| {
             let payload = payload.clone();
-            Part { of, number: fence, is_last: false, payload, packed: None }
+            Message::ReleasePart(id, Part { of, number: fence, is_last: false, payload })
         };
-        let mut parts: Vec<Part> = before.iter().map(part).collect();
-        pack(&mut parts, self.children.len());
         let last = last_release(id, of, fence, &self.brought_up);
-        parts.into_iter().map(|part| Message::ReleasePart(id, part)).chain([last]).collect()
+        before.iter().map(part).chain([last]).collect()
     }
 }
 
@@ -50,7 +47,7 @@ pub(super) fn last_release(job: JobId, of: Collective, number: u32, brought: &[B
     let payload = brought.last().cloned().unwrap_or_default();
     match of {
         _ if brought.len() > 1 => {
-            Message::ReleasePart(job, Part { of, number, is_last: true, payload, packed: None })
+            Message::ReleasePart(job, Part { of, number, is_last: true, payload })
         }
         Collective::Fence => Message::Release { job, fence: number, payload },
         Collective::Allgather => Message::AllgatherRelease(job, number, payload),
@@ -73,7 +70,7 @@ impl Engine {
             self.up_job(match of {
                 _ if is_begun || n_parts > 1 => {
                     let is_last = index == n_parts;
-                    Message::EnterPart(job, Part { of, number, is_last, payload, packed: None })
+                    Message::EnterPart(job, Part { of, number, is_last, payload })
                 }
                 Collective::Fence => Message::Enter { job, fence: number, payload },
                 Collective::Allgather => Message::AllgatherEnter(job, number, payload),
@@ -98,21 +95,19 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(id) else { return };
         job.brought_up.push(payload.clone());
         let (of, number) = (Collective::Fence, job.fence.number());
-        let part = Part { of, number, is_last: false, payload, packed: None };
-        self.up_job(Message::EnterPart(id, part));
+        self.up_job(Message::EnterPart(id, Part { of, number, is_last: false, payload }));
     }
 
     pub(crate) fn on_child_part(&mut self, id: JobId, agent: AgentId, part: Part) {
-        let Part { of, number, is_last, payload, packed } = part;
+        let Part { of, number, is_last, payload } = part;
         match of {
-            _ if packed.is_some() => self.job_child_misbehaved(agent, "a part goes up packed"),
             Collective::Fence if is_last => self.on_child_enter(id, agent, number, payload),
             Collective::Fence => self.on_child_pairs(id, agent, number, payload),
             Collective::Allgather if is_last => {
                 self.on_child_allgather(id, agent, number, &payload);
             }
             Collective::Allgather => {
-                self.on_child_values(id, agent, Part { of, number, is_last, payload, packed });
+                self.on_child_values(id, agent, Part { of, number, is_last, payload });
             }
         }
     }
@@ -134,19 +129,13 @@ impl Engine {
 
     fn on_released_pairs(&mut self, id: JobId, part: Part) {
         self.finish_exchange(id);
-        let is_head = self.is_head();
         let Some(job) = self.jobs.get_mut(id) else { return };
         match job.fence.awaits_release(part.number) {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => return self.parent_misbehaved(error),
         }
-        // The head has them as they came.
-        let own = job.brought_up.get(job.brought_down.len()).filter(|_| is_head).cloned();
-        match own.map_or_else(|| unpack(&part), Ok) {
-            Ok(pairs) => job.brought_down.push(pairs),
-            Err(error) => return self.parent_misbehaved(error),
-        }
+        job.brought_down.push(part.payload.clone());
         if part.is_last {
             let brought = mem::take(&mut job.brought_down);
             self.end_fence(id, part.number, Brought::All(brought));

@@ -36,7 +36,7 @@ fn values(rank: u32, bytes: usize) -> Bytes {
 }
 
 fn part(of: Collective, is_last: bool, payload: &Bytes) -> Part {
-    Part { of, number: 0, is_last, payload: payload.clone(), packed: None }
+    Part { of, number: 0, is_last, payload: payload.clone() }
 }
 
 fn enter_part(of: Collective, is_last: bool, payload: &Bytes) -> Message {
@@ -45,13 +45,6 @@ fn enter_part(of: Collective, is_last: bool, payload: &Bytes) -> Message {
 
 fn release_part(of: Collective, is_last: bool, payload: &Bytes) -> Message {
     Message::ReleasePart(JOB, part(of, is_last, payload))
-}
-
-/// A part that is packed, or says that it is.
-fn packed(payload: &[u8], bytes: usize) -> Part {
-    let payload = payload.to_vec().into();
-    let packed = Some(bytes.try_into().expect("it is short"));
-    Part { of: Collective::Fence, number: 0, is_last: false, payload, packed }
 }
 
 fn enter(payload: &Bytes) -> Message {
@@ -176,75 +169,6 @@ fn a_head_that_has_all_parts_pushes_them_or_has_them_held_by_what_they_are_toget
 }
 
 #[test]
-fn a_head_with_many_children_packs_all_parts_but_the_last_and_keeps_its_own() {
-    let parts = ["card-0", "card-1", "card-2"].map(|key| pair(key, LARGE));
-    for children in [5, 6, 16] {
-        let mut head = running(children, |config| config.job = job_on_each(children));
-        for child in 1..children {
-            head.message(LinkId(child.into()), enter(&Bytes::new()));
-        }
-        let last = LinkId(children.into());
-        for (number, payload) in (1..).zip(&parts) {
-            head.message(last, enter_part(Collective::Fence, number == 3, payload));
-        }
-        let effects = head.effects();
-        assert_eq!(effects.len(), 3);
-        for (number, (effect, payload)) in (1..).zip(effects.iter().zip(&parts)) {
-            let Effect::Send { message: Message::ReleasePart(JOB, part), .. } = effect else {
-                panic!("{effect:?}")
-            };
-            assert_eq!(part.is_last, number == 3);
-            assert_eq!(part.packed.is_some(), children >= 6 && number < 3);
-            let bytes = match part.packed {
-                Some(bytes) => lz4_flex::block::decompress(&part.payload, bytes as usize).unwrap(),
-                None => part.payload.to_vec(),
-            };
-            assert_eq!(bytes, payload.as_ref());
-        }
-        head.message(LinkId(1), fetch("card-1"));
-        let sent = head.sent();
-        let [Message::Fetched(_, _, Some(value))] = &sent[..] else { panic!("{sent:?}") };
-        assert_eq!(value.len(), LARGE);
-    }
-}
-
-#[test]
-fn a_packed_part_is_passed_on_as_it_is_and_read_here() {
-    let mut agent = agent_in_a_fence();
-    let cards = pair("card-3", LARGE);
-    let part = packed(&lz4_flex::block::compress(&cards), cards.len());
-    let message = Message::ReleasePart(JOB, part);
-    agent.message(PARENT, message.clone());
-    let links = vec![LinkId(2), LinkId(3)];
-    assert_eq!(agent.effects(), [Effect::Send { links, message }]);
-    agent.message(PARENT, release_part(Collective::Fence, true, &pair("card-4", 5)));
-    agent.sleep();
-    agent.effects();
-    say(&mut agent, "cmd=get kvsname=kvs_0 key=card-4");
-    let data = Bytes::from_static(b"cmd=get_result rc=0 value=vvvvv\n");
-    assert_eq!(agent.effects(), [Effect::PmiSend { job: JOB, rank: Rank(0), data }]);
-    agent.message(LinkId(3), fetch("card-3"));
-    let sent = agent.sent();
-    let [Message::Fetched(_, _, Some(value))] = &sent[..] else { panic!("{sent:?}") };
-    assert_eq!(value.len(), LARGE);
-}
-
-#[test]
-fn a_part_that_does_not_hold_what_it_says_is_a_mistake_of_its_sender_and_so_is_one_that_goes_up_packed()
- {
-    let cards = lz4_flex::block::compress(&pair("card-3", LARGE));
-    for (payload, bytes) in [(&cards[..], LARGE), (&cards[1..], LARGE), (b"", 1), (b"xx", 1 << 30)]
-    {
-        let mut agent = agent_in_a_fence();
-        agent.message(PARENT, Message::ReleasePart(JOB, packed(payload, bytes)));
-        assert!(agent.effects().iter().any(is_abandon));
-    }
-    let mut agent = inner_agent();
-    agent.message(LinkId(2), Message::EnterPart(JOB, packed(&cards, LARGE)));
-    assert!(agent.effects().contains(&Effect::Close(LinkId(2))));
-}
-
-#[test]
 fn values_of_an_allgather_go_up_as_they_come_and_the_head_joins_them() {
     let (first, last) = (values(1, LARGE), values(2, 5));
     let mut agent = inner_agent();
@@ -283,7 +207,7 @@ fn a_child_that_sends_parts_of_what_it_has_entered_or_is_not_there_is_closed() {
                 if is_late {
                     agent.message(LinkId(2), enter_part(of, true, &Bytes::new()));
                 }
-                let part = Part { of, number, is_last, payload: Bytes::new(), packed: None };
+                let part = Part { of, number, is_last, payload: Bytes::new() };
                 agent.message(LinkId(2), Message::EnterPart(JOB, part));
                 let effects = agent.effects();
                 assert!(effects.contains(&Effect::Close(LinkId(2))), "{of:?} {effects:?}");

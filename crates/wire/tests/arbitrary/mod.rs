@@ -41,14 +41,11 @@ fn start_message() -> impl Strategy<Value = Message> {
 
 fn part() -> impl Strategy<Value = Part> {
     let of = prop_oneof![Just(Collective::Fence), Just(Collective::Allgather)];
-    let packed = proptest::option::of(any::<u32>());
-    let parts = (of, number(), any::<bool>(), blob(), packed);
-    parts.prop_map(|(of, number, is_last, payload, packed)| Part {
+    (of, number(), any::<bool>(), blob()).prop_map(|(of, number, is_last, payload)| Part {
         of,
         number,
         is_last,
         payload,
-        packed,
     })
 }
 

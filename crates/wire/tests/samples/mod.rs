@@ -79,8 +79,7 @@ pub(crate) fn messages() -> Vec<Message> {
 }
 
 fn part(of: Collective, is_last: bool) -> Part {
-    let packed = is_last.then_some(300);
-    Part { of, number: 1, is_last, payload: Bytes::from_static(b"some cards"), packed }
+    Part { of, number: 1, is_last, payload: Bytes::from_static(b"some cards") }
 }
 
 /// Messages whose frames take other paths than those of [`messages`].
