@@ -13,8 +13,9 @@ use crate::{options, promises, statuses};
 const FILE_LINES_MAX: usize = 700;
 
 /// What the wire format is made of; `docs/wire.md` describes it.
-const WIRE_SOURCES: [&str; 5] = [
+const WIRE_SOURCES: [&str; 6] = [
     "crates/wire/src/message.rs",
+    "crates/wire/src/payload.rs",
     "crates/wire/src/job_spec.rs",
     "crates/wire/src/frame.rs",
     "crates/wire/src/handshake.rs",

@@ -195,7 +195,7 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         Message::AllgatherEnter(_, _, values) | Message::AllgatherRelease(_, _, values) => {
             values.len()
         }
-        Message::EnterPart(_, part) | Message::ReleasePart(_, part) => part.payload.len(),
+        Message::EnterPart(_, part) | Message::ReleasePart(_, part) => part.payload.coded().len(),
     };
     HEADER + payload as u64
 }

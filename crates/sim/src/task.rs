@@ -15,6 +15,7 @@ use pmi::AllgatherPiece;
 use wire::Stream;
 
 use crate::pmi_words::{self, Words};
+use crate::random::Random;
 use crate::script::{Grouping, Spawned, Step};
 
 /// What a pipe holds before its writer has to wait.
@@ -606,9 +607,12 @@ fn page_key(rank: Rank, number: u32) -> String {
     format!("page-{number}-of-{rank}")
 }
 
-/// A value as long as every client can put.
+/// A value as long as every client can put, and which LZ4 can make as short as a card of MPICH over UCX: a third.
 fn page(rank: Rank, number: u32) -> String {
-    format!("{rank}.{number}:").chars().cycle().take(1_000).collect()
+    let mut random = Random::new(rank.0.into(), number.into());
+    let letters: Vec<char> = ('A'..='z').collect();
+    let front: String = (0..300).map(|_| *random.pick(&letters)).collect();
+    front.chars().cycle().take(1_000).collect()
 }
 
 fn service(rank: Rank) -> String {

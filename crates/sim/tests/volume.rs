@@ -52,6 +52,19 @@ fn pages_of_all_tasks_arrive_whole_for_every_number_of_nodes_tree_and_dialect() 
     }
 }
 
+/// A page is packed to less than two fifths, its last part excepted.
+#[test]
+fn pages_go_down_packed_where_the_head_has_many_children() {
+    for n in [2, 5, 6, 16, 64] {
+        let per_task = 2_000 / n;
+        let report = Session::of(n).tree("flat").script(pages(per_task)).run();
+        let whole = u64::from(n) * u64::from(n * per_task) * PAGE_BYTES;
+        let bytes = report.bytes["ReleasePart"];
+        let is_packed = bytes < whole / 5 * 2;
+        assert!(is_packed == (n >= 6) && (is_packed || bytes >= whole), "{n}: {bytes} of {whole}");
+    }
+}
+
 #[test]
 fn values_of_all_tasks_arrive_whole_for_every_number_of_nodes_and_every_tree() {
     for tree in TREES {

@@ -5,6 +5,7 @@ extern crate alloc;
 
 mod job_spec;
 mod message;
+mod payload;
 mod routed;
 
 pub mod frame;
@@ -34,6 +35,7 @@ pub use message::{
     StartFailure, Stats, Stream, TaskRecord, Welcome, Work,
 };
 pub use outbox::Outbox;
+pub use payload::Payload;
 pub use rehearsal::rehearsed;
 pub use routed::{Contact, Forward, Received, Routes};
 pub use secret::{BuildHash, Ephemeral, Secret, SessionId};

@@ -18,8 +18,8 @@ use model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::JobSpec;
 use crate::routed::{Contact, Forward, Received, Routes};
+use crate::{JobSpec, Payload};
 
 /// One message on a link.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -209,7 +209,7 @@ pub struct Part {
     /// Whether it is the last on this link.
     pub is_last: bool,
     /// What it carries.
-    pub payload: Bytes,
+    pub payload: Payload,
 }
 
 /// What all tasks of a job enter and leave together, each bringing something for everybody.

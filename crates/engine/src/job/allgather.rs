@@ -103,7 +103,8 @@ impl Engine {
         let checked = allgather.fence.check_part(agent, part.number);
         let checked = checked.map_err(|error| error.to_string());
         let taken = if is_head {
-            let merged = |()| allgather.values.merge(&part.payload).map_err(|it| it.to_string());
+            let merged =
+                |()| allgather.values.merge(part.payload.plain()).map_err(|it| it.to_string());
             checked.and_then(merged)
         } else {
             allgather.is_begun |= checked.is_ok();
@@ -125,7 +126,7 @@ impl Engine {
             Ok(false) => return,
             Err(error) => return self.parent_misbehaved(error),
         }
-        allgather.brought_down.push(part.payload.clone());
+        allgather.brought_down.push(part.payload.plain().clone());
         if !part.is_last {
             return self.tell_job(id, Message::ReleasePart(id, part));
         }

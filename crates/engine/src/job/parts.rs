@@ -4,7 +4,7 @@
 //! So no level of the tree waits for the whole before it passes something on, and what is urgent waits for a part and
 //! not for the whole, since parts are data. An exchange is entered, and ends, with its last part: what came before
 //! is kept until then, so that no task sees a half. Each part is whole pairs or values, so that nobody has to copy them
-//! together.
+//! together. What comes down is packed where that pays: the head packs a byte once, and sends it to each of its children.
 
 use alloc::string::ToString;
 use alloc::vec;
@@ -24,6 +24,9 @@ use crate::engine::Engine;
 /// more than they let others begin earlier.
 pub(super) const PART_BYTES: usize = 64 << 10;
 
+/// With fewer, the head has sent all bytes to all of them before it could have packed them.
+const CHILDREN_TO_PACK_FOR: usize = 6;
+
 impl Job {
     /// Head: what ends a fence that all have entered.
     pub(crate) fn end_of_fence(&self, fence: u32, push_bytes_max: u64) -> Vec<Message> {
@@ -34,7 +37,7 @@ impl Job {
         }
         let before = &self.brought_up[..self.brought_up.len().saturating_sub(1)];
         let part = |payload: &Bytes| {
-            let payload = payload.clone();
+            let payload = payload.clone().into();
             Message::ReleasePart(id, Part { of, number: fence, is_last: false, payload })
         };
         let last = last_release(id, of, fence, &self.brought_up);
@@ -47,7 +50,7 @@ pub(super) fn last_release(job: JobId, of: Collective, number: u32, brought: &[B
     let payload = brought.last().cloned().unwrap_or_default();
     match of {
         _ if brought.len() > 1 => {
-            Message::ReleasePart(job, Part { of, number, is_last: true, payload })
+            Message::ReleasePart(job, Part { of, number, is_last: true, payload: payload.into() })
         }
         Collective::Fence => Message::Release { job, fence: number, payload },
         Collective::Allgather => Message::AllgatherRelease(job, number, payload),
@@ -70,7 +73,7 @@ impl Engine {
             self.up_job(match of {
                 _ if is_begun || n_parts > 1 => {
                     let is_last = index == n_parts;
-                    Message::EnterPart(job, Part { of, number, is_last, payload })
+                    Message::EnterPart(job, Part { of, number, is_last, payload: payload.into() })
                 }
                 Collective::Fence => Message::Enter { job, fence: number, payload },
                 Collective::Allgather => Message::AllgatherEnter(job, number, payload),
@@ -95,20 +98,21 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(id) else { return };
         job.brought_up.push(payload.clone());
         let (of, number) = (Collective::Fence, job.fence.number());
-        self.up_job(Message::EnterPart(id, Part { of, number, is_last: false, payload }));
+        let part = Part { of, number, is_last: false, payload: payload.into() };
+        self.up_job(Message::EnterPart(id, part));
     }
 
     pub(crate) fn on_child_part(&mut self, id: JobId, agent: AgentId, part: Part) {
-        let Part { of, number, is_last, payload } = part;
-        match of {
-            Collective::Fence if is_last => self.on_child_enter(id, agent, number, payload),
-            Collective::Fence => self.on_child_pairs(id, agent, number, payload),
-            Collective::Allgather if is_last => {
-                self.on_child_allgather(id, agent, number, &payload);
+        let (number, payload) = (part.number, part.payload.plain());
+        match part.of {
+            Collective::Fence if part.is_last => {
+                self.on_child_enter(id, agent, number, payload.clone());
             }
-            Collective::Allgather => {
-                self.on_child_values(id, agent, Part { of, number, is_last, payload });
+            Collective::Fence => self.on_child_pairs(id, agent, number, payload.clone()),
+            Collective::Allgather if part.is_last => {
+                self.on_child_allgather(id, agent, number, payload);
             }
+            Collective::Allgather => self.on_child_values(id, agent, part),
         }
     }
 
@@ -120,7 +124,11 @@ impl Engine {
         }
     }
 
-    pub(crate) fn on_release_part(&mut self, id: JobId, part: Part) {
+    pub(crate) fn on_release_part(&mut self, id: JobId, mut part: Part) {
+        let children = self.jobs.get(id).map_or(0, |job| job.children.len());
+        if self.is_head() && !part.is_last && children >= CHILDREN_TO_PACK_FOR {
+            part.payload.pack();
+        }
         match part.of {
             Collective::Fence => self.on_released_pairs(id, part),
             Collective::Allgather => self.on_released_values(id, part),
@@ -135,7 +143,7 @@ impl Engine {
             Ok(false) => return,
             Err(error) => return self.parent_misbehaved(error),
         }
-        job.brought_down.push(part.payload.clone());
+        job.brought_down.push(part.payload.plain().clone());
         if part.is_last {
             let brought = mem::take(&mut job.brought_down);
             self.end_fence(id, part.number, Brought::All(brought));

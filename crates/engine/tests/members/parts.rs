@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use engine::{Effect, Input, LinkId};
 use model::{IdSet, PairName, Rank};
 use pmi::{Pairs, Values};
-use wire::{Collective, Message, Part};
+use wire::{Collective, Message, Part, Payload};
 
 use crate::member::{JOB, Member, PARENT, is_abandon, job_on_each, running};
 
@@ -36,7 +36,7 @@ fn values(rank: u32, bytes: usize) -> Bytes {
 }
 
 fn part(of: Collective, is_last: bool, payload: &Bytes) -> Part {
-    Part { of, number: 0, is_last, payload: payload.clone() }
+    Part { of, number: 0, is_last, payload: payload.clone().into() }
 }
 
 fn enter_part(of: Collective, is_last: bool, payload: &Bytes) -> Message {
@@ -91,7 +91,7 @@ fn what_tasks_here_bring_goes_up_in_parts_before_those_below_have_entered() {
         .filter_map(|it| if let Message::EnterPart(_, part) = it { Some(part) } else { None })
         .collect();
     assert_eq!(parts.len(), 3);
-    assert!(parts.iter().all(|part| !part.is_last && Pairs::check(&part.payload).is_ok()));
+    assert!(parts.iter().all(|part| !part.is_last && Pairs::check(part.payload.plain()).is_ok()));
     for child in 2..=3 {
         agent.message(LinkId(child), enter(&Bytes::new()));
     }
@@ -99,7 +99,7 @@ fn what_tasks_here_bring_goes_up_in_parts_before_those_below_have_entered() {
     let [Message::EnterPart(_, last)] = &sent[..] else { panic!("{sent:?}") };
     assert!(last.is_last);
     let pairs: usize =
-        parts.iter().chain([&last]).map(|it| Pairs::check(&it.payload).unwrap()).sum();
+        parts.iter().chain([&last]).map(|it| Pairs::check(it.payload.plain()).unwrap()).sum();
     assert_eq!(pairs, 200);
 }
 
@@ -169,6 +169,58 @@ fn a_head_that_has_all_parts_pushes_them_or_has_them_held_by_what_they_are_toget
 }
 
 #[test]
+fn a_head_with_many_children_packs_all_parts_but_the_last_and_keeps_its_own() {
+    let parts = ["card-0", "card-1", "card-2"].map(|key| pair(key, LARGE));
+    let is_packed = |payload: &Payload| payload.coded().len() < payload.plain().len();
+    for children in [5, 6, 16] {
+        let mut head = running(children, |config| config.job = job_on_each(children));
+        for child in 1..children {
+            head.message(LinkId(child.into()), enter(&Bytes::new()));
+        }
+        let last = LinkId(children.into());
+        for (number, payload) in (1..).zip(&parts) {
+            head.message(last, enter_part(Collective::Fence, number == 3, payload));
+        }
+        let effects = head.effects();
+        assert_eq!(effects.len(), 3);
+        for (number, (effect, payload)) in (1..).zip(effects.iter().zip(&parts)) {
+            let Effect::Send { message: Message::ReleasePart(JOB, part), .. } = effect else {
+                panic!("{effect:?}")
+            };
+            assert_eq!(part.is_last, number == 3);
+            assert_eq!(is_packed(&part.payload), children >= 6 && number < 3);
+            assert_eq!(part.payload.plain(), payload);
+        }
+        head.message(LinkId(1), fetch("card-1"));
+        let sent = head.sent();
+        let [Message::Fetched(_, _, Some(value))] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!(value.len(), LARGE);
+    }
+}
+
+#[test]
+fn a_packed_part_is_passed_on_as_it_is_and_read_here() {
+    let mut agent = agent_in_a_fence();
+    let cards = pair("card-3", LARGE);
+    let mut part = part(Collective::Fence, false, &cards);
+    part.payload.pack();
+    let message = Message::ReleasePart(JOB, part);
+    agent.message(PARENT, message.clone());
+    let links = vec![LinkId(2), LinkId(3)];
+    assert_eq!(agent.effects(), [Effect::Send { links, message }]);
+    agent.message(PARENT, release_part(Collective::Fence, true, &pair("card-4", 5)));
+    agent.sleep();
+    agent.effects();
+    say(&mut agent, "cmd=get kvsname=kvs_0 key=card-4");
+    let data = Bytes::from_static(b"cmd=get_result rc=0 value=vvvvv\n");
+    assert_eq!(agent.effects(), [Effect::PmiSend { job: JOB, rank: Rank(0), data }]);
+    agent.message(LinkId(3), fetch("card-3"));
+    let sent = agent.sent();
+    let [Message::Fetched(_, _, Some(value))] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(value.len(), LARGE);
+}
+
+#[test]
 fn values_of_an_allgather_go_up_as_they_come_and_the_head_joins_them() {
     let (first, last) = (values(1, LARGE), values(2, 5));
     let mut agent = inner_agent();
@@ -192,7 +244,7 @@ fn values_of_an_allgather_go_up_as_they_come_and_the_head_joins_them() {
     for (index, message) in sent.iter().enumerate() {
         let Message::ReleasePart(_, part) = message else { panic!("{message:?}") };
         assert_eq!(part.is_last, index + 1 == sent.len());
-        all.merge(&part.payload).unwrap();
+        all.merge(part.payload.plain()).unwrap();
     }
     let lengths: Vec<usize> = all.iter().map(<[u8]>::len).collect();
     assert_eq!((sent.len(), lengths), (3, vec![LARGE, 0, LARGE, LARGE]));
@@ -207,7 +259,7 @@ fn a_child_that_sends_parts_of_what_it_has_entered_or_is_not_there_is_closed() {
                 if is_late {
                     agent.message(LinkId(2), enter_part(of, true, &Bytes::new()));
                 }
-                let part = Part { of, number, is_last, payload: Bytes::new() };
+                let part = Part { of, number, is_last, payload: Payload::default() };
                 agent.message(LinkId(2), Message::EnterPart(JOB, part));
                 let effects = agent.effects();
                 assert!(effects.contains(&Effect::Close(LinkId(2))), "{of:?} {effects:?}");

@@ -14,8 +14,8 @@ use proptest::prelude::*;
 use wire::{
     AgentLoss, App, Collective, Contact, Exchanged, Forward, Hello, IoSpec, JobFault, JobSpec,
     JobWarning, Launch, LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec,
-    Part, Reads, Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin,
-    Stream, TaskRecord, Welcome, Work,
+    Part, Payload, Reads, Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats,
+    Stdin, Stream, TaskRecord, Welcome, Work,
 };
 
 /// Any message, all variants alike.
@@ -41,11 +41,21 @@ fn start_message() -> impl Strategy<Value = Message> {
 
 fn part() -> impl Strategy<Value = Part> {
     let of = prop_oneof![Just(Collective::Fence), Just(Collective::Allgather)];
-    (of, number(), any::<bool>(), blob()).prop_map(|(of, number, is_last, payload)| Part {
+    (of, number(), any::<bool>(), payload()).prop_map(|(of, number, is_last, payload)| Part {
         of,
         number,
         is_last,
         payload,
+    })
+}
+
+fn payload() -> impl Strategy<Value = Payload> {
+    (blob(), 1..100_usize, any::<bool>()).prop_map(|(bytes, times, packs)| {
+        let mut payload = Payload::from(Bytes::from(bytes.repeat(times)));
+        if packs {
+            payload.pack();
+        }
+        payload
     })
 }
 

@@ -11,8 +11,8 @@ use model::{
 use wire::{
     AgentLoss, App, Collective, Contact, Exchanged, Forward, Hello, IoSpec, JobFault, JobSpec,
     JobWarning, Launch, LossCause, Mark, MarkKind, Message, Milestone, Origin, Output, OutputSpec,
-    Part, Reads, Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats, Stdin,
-    Stream, TaskRecord, Welcome, Work,
+    Part, Payload, Reads, Routes, SessionSpec, ShellFailureKind, StartCause, StartFailure, Stats,
+    Stdin, Stream, TaskRecord, Welcome, Work,
 };
 
 const JOB: JobId = JobId(1);
@@ -79,7 +79,11 @@ pub(crate) fn messages() -> Vec<Message> {
 }
 
 fn part(of: Collective, is_last: bool) -> Part {
-    Part { of, number: 1, is_last, payload: Bytes::from_static(b"some cards") }
+    let mut payload = Payload::from(Bytes::from(b"some cards".repeat(30)));
+    if is_last {
+        payload.pack();
+    }
+    Part { of, number: 1, is_last, payload }
 }
 
 /// Messages whose frames take other paths than those of [`messages`].
