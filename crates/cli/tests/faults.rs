@@ -17,6 +17,7 @@ use std::time::Duration;
 use common::{End, GONE_WITHIN, Hosts, Member, Role, describe, now, seconds};
 use kills::{Kills, ROLES};
 use testbed::{HEAD, Sshd, clock};
+use testkit::from_environment;
 
 /// The host that is hurt, and the rank that runs there.
 const HURT: &str = "n5";
@@ -492,10 +493,6 @@ fn misbehave() -> PathBuf {
 fn say(line: &str) {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}").unwrap();
-}
-
-fn from_environment(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
 fn assert_nothing_is_left(hosts: &Hosts) {

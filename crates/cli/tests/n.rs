@@ -14,9 +14,8 @@ use std::io::Write;
 
 use sim::Random;
 use support::convoke::Convoke;
-use support::from_environment;
 use support::lines::flooded;
-use testkit::fixture;
+use testkit::{fixture, from_environment};
 
 /// How many runs there are to be.
 const RUNS: &str = "CONVOKE_RANDOM_RUNS";

@@ -188,6 +188,11 @@ impl Session {
         Session { tree: name.parse().expect("a tree's name"), ..self }
     }
 
+    /// The tree over which its agents start each other.
+    pub fn spawn_tree(&self) -> &Tree {
+        &self.tree
+    }
+
     /// Engines are told when their hosts are free for another start, as no real driver can tell.
     #[must_use]
     pub fn told(self) -> Session {

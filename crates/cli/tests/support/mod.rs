@@ -12,8 +12,3 @@ pub(crate) mod stand;
 pub(crate) mod tap;
 pub(crate) mod watch;
 pub(crate) mod world;
-
-/// A number that `cargo xtask test FILE` may give.
-pub(crate) fn from_environment(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
-}

@@ -1,10 +1,11 @@
-//! A session with a fault after each of its steps, for the tests of fixed trees and of those that are
-//! made while they grow. Among all tests it is every other step, odd or even by the fault: `cargo xtask test FILE` takes all.
+//! A session with a fault after its steps, for the tests of fixed trees and of those that are made while they grow. Among
+//! all tests it is every other step, odd or even by the fault: `cargo xtask test FILE` takes all.
 
 use std::time::Duration;
 
 use model::IdSet;
 use sim::{Fault, Report, Session, When};
+use testkit::from_environment;
 
 /// Of so many steps one is struck after; others are with other faults.
 const STRIDE: &str = "CONVOKE_STRIDE";
@@ -14,13 +15,12 @@ const STRIDE_USUAL: u64 = 2;
 
 /// The steps after which this fault strikes a session of so many.
 fn steps_to_strike(fault: &Fault, steps: u64) -> impl Iterator<Item = u64> {
-    let stride = std::env::var(STRIDE).ok().and_then(|text| text.parse().ok());
-    let stride = stride.unwrap_or(STRIDE_USUAL);
+    let stride = from_environment(STRIDE, STRIDE_USUAL);
     let first = format!("{fault:?}").bytes().map(u64::from).sum::<u64>() % stride;
     (first..steps).filter(move |step| (step - first).is_multiple_of(stride))
 }
 
-/// Runs the session with the fault after each of its steps. It must end within so many seconds
+/// Runs the session with the fault after each of its steps, or every other. It must end within so many seconds
 /// more than it takes without the fault.
 pub(crate) fn at_every_step_of(
     session: &Session,
@@ -37,7 +37,9 @@ pub(crate) fn at_every_step_of(
             .ends_within(usual_time + Duration::from_secs(u64::from(seconds)));
         match session.try_run() {
             Ok(report) => check(&report, report.faults_struck > 0),
-            Err(failure) => panic!("{failure}\n{fault:?} after step {step}"),
+            Err(failure) => {
+                panic!("{failure}\n{}: {fault:?} after step {step}", session.spawn_tree())
+            }
         }
     }
 }
