@@ -41,6 +41,15 @@ fn noise_comes_before_the_command_and_the_words_of_a_command_are_joined() {
     assert!(words(&output.stderr).contains("stty"));
 }
 
+/// As those of sshd do. The command is the shell's own process, so it leads what it has begun.
+#[test]
+fn the_command_is_in_a_session_of_its_own() {
+    let ran = shell(&["h1", "set -- $(cat /proc/$$/stat); echo $1 $6"]);
+    let told = words(&ran.stdout);
+    let (pid, session) = told.trim().split_once(' ').unwrap();
+    assert_eq!(pid, session);
+}
+
 #[test]
 fn a_wrong_option_is_explained() {
     let output = shell(&["--latency", "5", "n1", "true"]);

@@ -2,8 +2,9 @@
 //!
 //! It stands for ssh where the shape of a tree is measured and not the cost of a key exchange.
 //! Before the latency the launching host is busy for the gap, one launch at a time, by a lock file
-//! of the *source* host; then it sleeps the latency, takes the target's name in a UTS namespace of
-//! its own (as root; others only see it in `CONVOKE_TESTBED_HOST`), and becomes `/bin/sh -c COMMAND`.
+//! of the *source* host; then it sleeps the latency, begins a session, as sshd does for each command,
+//! takes the target's name in a UTS namespace of its own (as root; others only see it in
+//! `CONVOKE_TESTBED_HOST`), and becomes `/bin/sh -c COMMAND`.
 //! All modelled time is spent asleep in this one process, so the processors pay for real work only.
 
 use std::fs::{self, File};
@@ -103,6 +104,8 @@ impl Model {
 
     /// Becomes the command. Returns only on failure.
     fn exec(&self) -> io::Error {
+        // A launcher may have begun one for it.
+        let _ = rustix::process::setsid();
         if rustix::process::geteuid().is_root()
             && let Err(error) = testbed::take_private_hostname(&self.host)
         {
