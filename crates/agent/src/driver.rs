@@ -423,6 +423,9 @@ impl<'a> Driver<'a> {
             Effect::PmiSendSnapshot { job, rank, data } => {
                 self.tasks.write_pmi_with_snapshot(&mut self.reactor, job, rank, data);
             }
+            Effect::PmiSendInMemory { job, replies, data } => {
+                self.tasks.write_pmi_in_memory(&mut self.reactor, job, replies, &data);
+            }
             Effect::AnswerCaller { caller, data } => {
                 self.callers.answer(&self.reactor, caller, data);
             }

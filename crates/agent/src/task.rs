@@ -205,12 +205,19 @@ impl Task {
         }
     }
 
-    /// The same with a descriptor for the client.
-    pub(crate) fn write_pmi_with(&mut self, reactor: &mut Reactor, data: Bytes, file: &OwnedFd) {
-        let Some(pmi) = &mut self.pmi else { return };
-        if pmi.write_with(&reactor.poller, data, file).is_err() {
+    /// The same with a descriptor for the client. Returns whether it takes one now; else nothing is written.
+    pub(crate) fn write_pmi_with(
+        &mut self,
+        reactor: &mut Reactor,
+        data: Bytes,
+        file: &OwnedFd,
+    ) -> bool {
+        let Some(pmi) = &mut self.pmi else { return true };
+        let written = pmi.write_with(&reactor.poller, data, file);
+        if written.is_err() {
             self.pmi_closed(reactor);
         }
+        written.unwrap_or(true)
     }
 
     /// Handles a descriptor that is ready.

@@ -86,21 +86,22 @@ impl TaskPmi {
         self.flush(poller)
     }
 
-    /// The same with a descriptor, which is left out where the socket does not take it at once: that of
-    /// a client that leaves its answers there, or of one that has connected over TCP.
+    /// The same with a descriptor. Returns whether the socket takes that at once, which that of a client that leaves its
+    /// answers there does not, nor one over TCP: then nothing is written.
     pub(crate) fn write_with(
         &mut self,
         poller: &Poller,
         mut answer: Bytes,
         descriptor: &OwnedFd,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         if self.socket.is_empty()
             && let Ok(WriteOutcome::Data(sent)) =
                 stream::write_with(self.socket.watched(), &answer, descriptor)
         {
             answer.advance(sent);
+            return self.write(poller, answer).map(|()| true);
         }
-        self.write(poller, answer)
+        Ok(false)
     }
 
     /// Writes what the socket takes.
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_goes_with_the_answer_or_not_at_all() {
+    fn a_descriptor_goes_with_the_answer_or_neither_does() {
         let mut bench = Bench::new();
         let file = os::memory::sealed(b"pairs").unwrap();
         let answer = Bytes::from_static(b"answer\n");
@@ -210,7 +211,8 @@ mod tests {
             }
             bench.send(b"request\n");
             bench.read_all();
-            bench.pmi.write_with(&bench.reactor.poller, answer.clone(), &file).unwrap();
+            let sent = bench.pmi.write_with(&bench.reactor.poller, answer.clone(), &file).unwrap();
+            assert_eq!(sent, is_free);
             let client = bench.client.as_ref().unwrap();
             let (_, descriptor) = stream::read_with(client, &mut buffer).unwrap();
             assert_eq!(descriptor.is_some(), is_free);

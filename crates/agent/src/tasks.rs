@@ -161,9 +161,29 @@ impl Tasks {
         data: Bytes,
     ) {
         let Some(task) = self.tasks.get_mut(&(job, rank)) else { return };
-        match self.snapshots.get(&job) {
-            Some(file) => task.write_pmi_with(reactor, data, file),
-            None => task.write_pmi(reactor, data),
+        let file = self.snapshots.get(&job);
+        if !file.is_some_and(|file| task.write_pmi_with(reactor, data.clone(), file)) {
+            task.write_pmi(reactor, data);
+        }
+    }
+
+    /// Writes to the PMI connections of tasks, with memory that has these bytes. Where there is none, or it cannot be sent,
+    /// they get the bytes.
+    pub(crate) fn write_pmi_in_memory(
+        &mut self,
+        reactor: &mut Reactor,
+        job: JobId,
+        replies: Vec<(Rank, Bytes)>,
+        data: &Bytes,
+    ) {
+        let file = os::memory::sealed(data).ok();
+        for (rank, reply) in replies {
+            let Some(task) = self.tasks.get_mut(&(job, rank)) else { continue };
+            let is_sent =
+                file.as_ref().is_some_and(|file| task.write_pmi_with(reactor, reply, file));
+            if !is_sent {
+                task.write_pmi(reactor, data.clone());
+            }
         }
     }
 

@@ -24,8 +24,17 @@ pub(crate) enum Answer {
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
     buffer: MessageBuffer,
-    whole: VecDeque<Result<Answer, ClientError>>,
-    /// The last that has come, which belongs to an answer that is here or comes next.
+    whole: VecDeque<Whole>,
+    /// The one that has come with the message that is not whole.
+    unfinished: Option<OwnedFd>,
+    /// The last that has come with a message that has been taken.
+    taken: Option<OwnedFd>,
+}
+
+/// A message, and the descriptor that has come with it.
+#[derive(Debug)]
+struct Whole {
+    answer: Result<Answer, ClientError>,
     descriptor: Option<OwnedFd>,
 }
 
@@ -34,35 +43,39 @@ impl Incoming {
     pub(crate) fn next(&mut self, link: &Link, request: &'static str) -> Result<Answer, Error> {
         let mut bytes = [0; READ_BYTES];
         loop {
-            if let Some(whole) = self.whole.pop_front() {
-                return whole.map_err(|source| Error::NoMessage { request, source });
+            if let Some(Whole { answer, descriptor }) = self.whole.pop_front() {
+                self.taken = descriptor.or(self.taken.take());
+                return answer.map_err(|source| Error::NoMessage { request, source });
             }
             match link.receive(&mut bytes) {
                 Ok((0, _)) => return Err(Error::Closed { request }),
-                Ok((count, descriptor)) => {
-                    self.descriptor = descriptor.or(self.descriptor.take());
-                    self.take(&bytes[..count]);
-                }
+                Ok((count, descriptor)) => self.take(&bytes[..count], descriptor),
                 Err(source) => return Err(Error::Receive { request, source }),
             }
         }
     }
 
-    /// The descriptor that has come with what is here, once.
+    /// The descriptor that has come with the last message that had one, once.
     pub(crate) fn take_descriptor(&mut self) -> Option<OwnedFd> {
-        self.descriptor.take()
+        self.taken.take()
     }
 
-    /// Takes bytes as they come.
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
-        let Incoming { buffer, whole, descriptor: _ } = self;
+    /// Takes bytes as they come, and the descriptor that came with them. That is one of the last message of which some are
+    /// among these: the server sends it with that alone, and a read ends behind such bytes (unix(7)).
+    pub(crate) fn take(&mut self, bytes: &[u8], descriptor: Option<OwnedFd>) {
+        let Incoming { buffer, whole, unfinished, taken: _ } = self;
         buffer.feed(bytes, |message| {
-            whole.push_back(message.map(|message| match message {
+            let answer = message.map(|message| match message {
                 Message::Line(line) => Answer::Line(Bytes::copy_from_slice(line)),
                 Message::Frame(body) => Answer::Frame(Bytes::copy_from_slice(body)),
-            }));
+            });
+            whole.push_back(Whole { answer, descriptor: unfinished.take() });
             ControlFlow::Continue(())
         });
+        match whole.back_mut().filter(|_| buffer.unfinished().is_empty()) {
+            Some(last) => last.descriptor = descriptor.or(last.descriptor.take()),
+            None => *unfinished = descriptor.or(unfinished.take()),
+        }
     }
 
     /// Waits for a line of PMI-1 that is called `answer`, and has no code but 0.

@@ -16,6 +16,8 @@ pub enum Endpoint {
         rank: u32,
         /// Tasks in its job.
         size: u32,
+        /// What the server calls that, which Slurm's wants to be told in PMI-2.
+        job: Option<String>,
     },
     /// A port to connect to.
     Port {
@@ -45,6 +47,7 @@ impl Endpoint {
                 number,
                 rank: rank.unwrap_or(0),
                 size: size.unwrap_or(1),
+                job: variable("PMI_JOBID"),
             });
         }
         let Some(address) = variable("PMI_PORT") else { return Ok(Endpoint::Alone) };
@@ -87,8 +90,15 @@ mod tests {
     #[test]
     fn a_descriptor_counts_above_a_port_and_none_of_both_is_alone() {
         let fd = [("PMI_FD", "7"), ("PMI_RANK", "2"), ("PMI_SIZE", "4"), ("PMI_PORT", "n0:80")];
-        let inherited = Endpoint::Descriptor { number: 7, rank: 2, size: 4 };
-        assert_eq!(endpoint(&fd).unwrap(), inherited);
+        let of_job = |job| Endpoint::Descriptor {
+            number: 7,
+            rank: 2,
+            size: 4,
+            job: Option::map(job, str::to_owned),
+        };
+        assert_eq!(endpoint(&fd).unwrap(), of_job(None));
+        let in_slurm = [&fd[..], &[("PMI_JOBID", "3.0")]].concat();
+        assert_eq!(endpoint(&in_slurm).unwrap(), of_job(Some("3.0")));
         let port = Endpoint::Port { address: "n0:80".to_owned(), id: 3 };
         assert_eq!(endpoint(&[("PMI_PORT", "n0:80"), ("PMI_ID", "3")]).unwrap(), port);
         assert_eq!(endpoint(&[("PMI_RANK", "5")]).unwrap(), Endpoint::Alone);

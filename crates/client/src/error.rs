@@ -119,6 +119,12 @@ pub enum Error {
     /// What the server shares with us is not what it should be.
     #[error("look a key up in what the PMI server shares")]
     Snapshot(#[source] SnapshotError),
+    /// An answer that came in memory is not there, or not whole.
+    #[error("read the PMI server's answer to `{request}` in the memory that it shares")]
+    Shared {
+        /// The request.
+        request: &'static str,
+    },
     /// Nothing is under way that could be waited for.
     #[error("wait for a request that is not under way")]
     NotUnderWay,

@@ -30,8 +30,6 @@ struct State {
     asked: BTreeMap<u64, Asked>,
     /// What has come; nothing while somebody waits for more.
     incoming: Option<Incoming>,
-    /// The last descriptor that has come, until it is asked for.
-    descriptor: Option<OwnedFd>,
     is_broken: bool,
 }
 
@@ -39,8 +37,16 @@ struct State {
 #[derive(Debug)]
 struct Asked {
     request: &'static str,
-    answer: Vec<Bytes>,
+    answer: Answered,
     is_answered: bool,
+}
+
+/// What has come as an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Answered {
+    /// One, or several where it does not fit.
+    pub(crate) messages: Vec<Bytes>,
+    pub(crate) descriptor: Option<OwnedFd>,
 }
 
 /// A request that is under way.
@@ -59,13 +65,8 @@ impl Ticket {
 impl Mailbox {
     pub(crate) fn new(connection: Connection) -> Mailbox {
         let Connection { link, incoming, .. } = connection;
-        let state = State {
-            next: 1,
-            asked: BTreeMap::new(),
-            incoming: Some(incoming),
-            descriptor: None,
-            is_broken: false,
-        };
+        let state =
+            State { next: 1, asked: BTreeMap::new(), incoming: Some(incoming), is_broken: false };
         Mailbox { link, state: Mutex::new(state), arrived: Condvar::new() }
     }
 
@@ -76,7 +77,7 @@ impl Mailbox {
         fields: &[(&str, &[u8])],
     ) -> Result<Bytes, Error> {
         let ticket = self.begin(request, fields)?;
-        let answer = self.wait(ticket)?.pop();
+        let answer = self.wait(ticket)?.messages.pop();
         Ok(answer.expect("an answer is one message at least"))
     }
 
@@ -92,7 +93,9 @@ impl Mailbox {
         let frame = frame(request, &[("thrid", thread.as_bytes())], fields)?;
         self.send(&mut state, request, &frame)?;
         state.next += 1;
-        state.asked.insert(number, Asked { request, answer: Vec::new(), is_answered: false });
+        state
+            .asked
+            .insert(number, Asked { request, answer: Answered::default(), is_answered: false });
         Ok(Ticket { number, request })
     }
 
@@ -113,8 +116,8 @@ impl Mailbox {
         sent.map_err(|source| Error::Send { request, source })
     }
 
-    /// Waits for an answer that accepts the request: one message, or several where it does not fit.
-    pub(crate) fn wait(&self, ticket: Ticket) -> Result<Vec<Bytes>, Error> {
+    /// Waits for an answer that accepts the request.
+    pub(crate) fn wait(&self, ticket: Ticket) -> Result<Answered, Error> {
         let Ticket { number, request } = ticket;
         let mut state = self.lock();
         loop {
@@ -125,18 +128,14 @@ impl Mailbox {
             if is_answered || state.is_broken {
                 let asked = state.asked.remove(&number).filter(|asked| asked.is_answered);
                 let answer = asked.ok_or(Error::Broken)?.answer;
-                return answer.into_iter().map(|part| accepted(part, request)).collect();
+                answer.messages.iter().try_for_each(|part| accepted(part, request))?;
+                return Ok(answer);
             }
             state = match state.incoming.take() {
                 Some(incoming) => self.read(state, incoming, ticket)?,
                 None => self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
-    }
-
-    /// The last descriptor that has come, once.
-    pub(crate) fn take_descriptor(&self) -> Option<OwnedFd> {
-        self.lock().descriptor.take()
     }
 
     /// Waits for one message, with the state unlocked, and lays it down.
@@ -149,9 +148,10 @@ impl Mailbox {
         drop(state);
         let answer = incoming.next(&self.link, ticket.request);
         let mut state = self.lock();
-        state.descriptor = incoming.take_descriptor().or(state.descriptor.take());
+        let descriptor = incoming.take_descriptor();
         state.incoming = Some(incoming);
-        let laid_down = answer.and_then(|answer| state.lay_down(answer, ticket.request));
+        let laid_down =
+            answer.and_then(|answer| state.lay_down(answer, descriptor, ticket.request));
         state.is_broken |= laid_down.is_err();
         self.arrived.notify_all();
         match laid_down {
@@ -169,7 +169,12 @@ impl Mailbox {
 }
 
 impl State {
-    fn lay_down(&mut self, answer: Answer, request: &'static str) -> Result<(), Error> {
+    fn lay_down(
+        &mut self,
+        answer: Answer,
+        descriptor: Option<OwnedFd>,
+        request: &'static str,
+    ) -> Result<(), Error> {
         let body = match answer {
             Answer::Frame(body) => body,
             Answer::Line(line) => return Err(unexpected(request, &line)),
@@ -187,21 +192,22 @@ impl State {
         };
         let Some(asked) = asked else { return Err(unexpected(request, &body)) };
         asked.is_answered = !fields.is_true("more");
-        asked.answer.push(body);
+        asked.answer.messages.push(body);
+        asked.answer.descriptor = descriptor.or(asked.answer.descriptor.take());
         Ok(())
     }
 }
 
-/// The answer, if its code accepts the request.
-pub(crate) fn accepted(answer: Bytes, request: &'static str) -> Result<Bytes, Error> {
-    let fields = Fields::of(&answer);
+/// Checks that the code of an answer accepts the request.
+pub(crate) fn accepted(answer: &[u8], request: &'static str) -> Result<(), Error> {
+    let fields = Fields::of(answer);
     match fields.number("rc") {
-        Some(0) => Ok(answer),
+        Some(0) => Ok(()),
         Some(code) => {
             let words = fields.get("errmsg").unwrap_or_default();
             Err(Error::Refused { request, code, words: Excerpt::new(&words) })
         }
-        None => Err(unexpected(request, &answer)),
+        None => Err(unexpected(request, answer)),
     }
 }
 

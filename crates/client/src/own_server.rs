@@ -46,6 +46,7 @@ impl OwnServer {
             Effect::Reply { bytes, .. } | Effect::ReplyWithSnapshot { bytes, .. } => {
                 self.answers.extend_from_slice(&bytes);
             }
+            Effect::ReplyInMemory { bytes, .. } => self.answers.extend_from_slice(&bytes),
             Effect::Exchange { pairs } => self.server.on_exchange_complete(&[pairs]).expect(own),
             Effect::ExchangeGroup { group, pairs } => {
                 self.server.on_group_complete(&group, pairs).expect(own);

@@ -1,14 +1,16 @@
 //! PMI-2 (`reference/pmi2.md`), with several requests under way.
 
+use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use os::memory::Sealed;
 use pmi::pmi2::Fields;
-use pmi::{AllgatherPiece, is_surely_taken};
+use pmi::{AllgatherPiece, Message, MessageBuffer, is_surely_taken};
 
 use crate::collective::{Collective, Turn};
 use crate::connection::{Answer, Connection, unexpected};
-use crate::mailbox::{Mailbox, Ticket, accepted, frame};
+use crate::mailbox::{Answered, Mailbox, Ticket, accepted, frame};
 use crate::snapshots::Snapshots;
 use crate::{Endpoint, Error, Spawn};
 
@@ -97,14 +99,15 @@ impl Pmi2 {
         let mut fields: Vec<(&str, &[u8])> =
             vec![("pmirank", rank.as_bytes()), ("threaded", b"TRUE"), ("quiet", b"TRUE")];
         fields.extend(snapshot.iter().map(|(key, value)| (*key, value.as_bytes())));
-        // Slurm's server wants to be told what it has told us.
-        let job = std::env::var("PMI_JOBID").ok();
-        fields.extend(job.iter().map(|job| ("pmijobid", job.as_bytes())));
+        if let Endpoint::Descriptor { job: Some(job), .. } = endpoint {
+            fields.push(("pmijobid", job.as_bytes()));
+        }
         connection.send(REQUEST, &frame(REQUEST, &[], &fields)?)?;
         let body = match connection.incoming.next(&connection.link, REQUEST)? {
-            Answer::Frame(body) => accepted(body, REQUEST)?,
+            Answer::Frame(body) => body,
             Answer::Line(line) => return Err(unexpected(REQUEST, &line)),
         };
+        accepted(&body, REQUEST)?;
         let mut place = Place::read(&body).ok_or_else(|| unexpected(REQUEST, &body))?;
         if *endpoint == Endpoint::Alone {
             place.appnum = None;
@@ -192,7 +195,7 @@ impl Pmi2 {
     /// As [`put`](Self::put).
     pub fn fence(&self) -> Result<(), Error> {
         let _turn = self.no_fence(FENCE)?;
-        self.met(&self.mailbox.ask(FENCE, &[])?)
+        self.met(self.mailbox.wait(self.mailbox.begin(FENCE, &[])?)?)
     }
 
     /// Begins a fence. Until it has been waited for, [`put`](Self::put), [`get`](Self::get) and further fences are
@@ -226,7 +229,7 @@ impl Pmi2 {
     pub fn allgather(&self, value: &[u8], length_max: usize) -> Result<Vec<Vec<u8>>, Error> {
         let _turn = self.no_allgather()?;
         let ticket = self.ask_allgather(value, length_max)?;
-        values(&self.mailbox.wait(ticket)?)
+        values(self.mailbox.wait(ticket)?)
     }
 
     /// Begins that. Until it has been waited for, further ones are refused.
@@ -247,18 +250,19 @@ impl Pmi2 {
         if let Some(ticket) = self.allgather.begun(request) {
             let ended = self.mailbox.wait(ticket);
             self.allgather.end(request);
-            return values(&ended?).map(Outcome::Gathered);
+            return values(ended?).map(Outcome::Gathered);
         }
         let ticket = self.fence.begun(request).ok_or(Error::NotUnderWay)?;
         let ended = self.mailbox.wait(ticket);
-        let met = ended.and_then(|answers| answers.iter().try_for_each(|answer| self.met(answer)));
+        let met = ended.and_then(|answered| self.met(answered));
         self.fence.end(request);
         met.map(|()| Outcome::Met)
     }
 
     /// Takes what a fence's answer brings.
-    fn met(&self, answer: &[u8]) -> Result<(), Error> {
-        self.snapshots.renew(Fields::of(answer).number("snapshot"), self.mailbox.take_descriptor())
+    fn met(&self, Answered { messages, descriptor }: Answered) -> Result<(), Error> {
+        let bytes = messages.iter().find_map(|answer| Fields::of(answer).number("snapshot"));
+        self.snapshots.renew(bytes, descriptor)
     }
 
     /// The allgather that was begun and not waited for.
@@ -430,14 +434,35 @@ fn found(answer: Bytes, request: &'static str) -> Result<Option<Vec<u8>>, Error>
     }
 }
 
-/// The values of all tasks from the messages that they came in.
-fn values(messages: &[Bytes]) -> Result<Vec<Vec<u8>>, Error> {
-    let mut values: Vec<Vec<u8>> = Vec::new();
-    for message in messages {
-        let piece = AllgatherPiece::parse(message);
-        let piece = piece.filter(|piece| piece.first as usize == values.len());
-        let piece = piece.ok_or_else(|| unexpected(ALLGATHER, message))?;
-        values.extend(piece.values().map(<[u8]>::to_vec));
-    }
-    Ok(values)
+/// The values of all tasks from the messages that they came in, or that are in the memory that came.
+fn values(Answered { messages, descriptor }: Answered) -> Result<Vec<Vec<u8>>, Error> {
+    let mut values = Vec::new();
+    let announced =
+        messages.first().and_then(|first| Fields::of(first).number::<usize>("snapshot"));
+    let Some(bytes) = announced else {
+        messages.iter().try_for_each(|message| take_values(&mut values, message))?;
+        return Ok(values);
+    };
+    let damaged = || Error::Shared { request: ALLGATHER };
+    let mapped = descriptor.and_then(|file| Sealed::map(file).ok());
+    let mapped = mapped.filter(|mapped| mapped.len() == bytes).ok_or_else(damaged)?;
+    let (mut buffer, mut taken) = (MessageBuffer::default(), Ok(()));
+    buffer.feed(&mapped, |message| {
+        taken = match message {
+            Ok(Message::Frame(body)) => take_values(&mut values, body),
+            Ok(Message::Line(_)) | Err(_) => Err(damaged()),
+        };
+        if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    taken?;
+    if buffer.unfinished().is_empty() { Ok(values) } else { Err(damaged()) }
+}
+
+/// Takes those that the next message has.
+fn take_values(values: &mut Vec<Vec<u8>>, message: &[u8]) -> Result<(), Error> {
+    let piece = AllgatherPiece::parse(message);
+    let piece = piece.filter(|piece| piece.first as usize == values.len());
+    let piece = piece.ok_or_else(|| unexpected(ALLGATHER, message))?;
+    values.extend(piece.values().map(<[u8]>::to_vec));
+    Ok(())
 }

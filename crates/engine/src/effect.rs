@@ -114,6 +114,15 @@ pub enum Effect {
         /// The bytes.
         data: Bytes,
     },
+    /// Give tasks a long answer in memory that nobody can change.
+    PmiSendInMemory {
+        /// The job.
+        job: JobId,
+        /// What to write to the PMI connection of each, with a descriptor of the memory.
+        replies: Vec<(Rank, Bytes)>,
+        /// What is there. A task to which no descriptor can be sent is written these bytes instead.
+        data: Bytes,
+    },
     /// Write to a connection that is no task's yet, whose program says more only then.
     AnswerCaller {
         /// The connection.

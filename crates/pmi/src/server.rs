@@ -123,6 +123,13 @@ pub enum Effect {
     },
     /// Keep this snapshot in place of the one before, in memory that nobody can change. An empty one is none.
     KeepSnapshot(Bytes),
+    /// Let these clients have an answer that is long in memory that nobody can change.
+    ReplyInMemory {
+        /// What is written to each as the bytes of [`Effect::Reply`], and a descriptor of the memory with it.
+        replies: Vec<(Rank, Bytes)>,
+        /// What is there: whole messages. A client to which no descriptor can be sent is written these.
+        bytes: Bytes,
+    },
     /// All tasks here have entered the barrier: exchange these pairs with the other agents of the job, then call
     /// `on_exchange_complete` with everybody's.
     Exchange {

@@ -117,6 +117,7 @@ impl Job {
                 Effect::ExchangeGroup { .. }
                 | Effect::ReplyWithSnapshot { .. }
                 | Effect::KeepSnapshot(_)
+                | Effect::ReplyInMemory { .. }
                 | Effect::Ring(_)
                 | Effect::Allgather(_)
                 | Effect::Ask { .. }

@@ -9,7 +9,7 @@
 //! one read of a connection to `PMI_PORT` finds), `connected RANK [2]` (that was a task's, which sent each line of input
 //! behind it, or each as a frame), `hung-up RANK` (such a connection has ended), `answer RANK done|missing|taken|FOUND` (of
 //! the name service), `close FIRST LEFT RIGHT` (the ring is closed), `gathered` (the allgather comes back, with the
-//! input's `RANK=VALUE` from elsewhere), `spawned RANK TASKS[/ASKED],...` (its job of so many tasks for each program runs), `spawned RANK refused`
+//! input's `RANK=VALUE` from elsewhere, `*N` behind a value for N times that), `spawned RANK TASKS[/ASKED],...` (its job of so many tasks for each program runs), `spawned RANK refused`
 //! (with the input's reason).
 
 #![expect(clippy::unwrap_used, reason = "a malformed test file fails the test")]
@@ -28,6 +28,10 @@ use pmi::{
     Server, Snapshot, Values,
 };
 use testkit::{Case, run_datadriven};
+
+/// Of a message that is longer, only the front is shown.
+const SHOWN_MAX: usize = 2_000;
+const FRONT_BYTES: usize = 120;
 
 #[test]
 fn every_command_of_the_protocol_is_answered_as_clients_expect() {
@@ -276,7 +280,9 @@ impl Session {
         all.merge(&self.pending).unwrap();
         for line in &case.input {
             let (rank, value) = line.split_once('=').unwrap();
-            all.insert(Rank(rank.parse().unwrap()), unescape(value).into()).unwrap();
+            let (value, times) = value.split_once('*').unwrap_or((value, "1"));
+            let value = unescape(value).repeat(times.parse().unwrap());
+            all.insert(Rank(rank.parse().unwrap()), value.into()).unwrap();
         }
         all.encode()
     }
@@ -309,6 +315,17 @@ impl Session {
             Effect::ReplyWithSnapshot { rank, bytes } => {
                 messages(&bytes).iter().for_each(|message| {
                     let _ = writeln!(out, "{rank}< {message} (with the snapshot)");
+                });
+                Ok(())
+            }
+            Effect::ReplyInMemory { replies, bytes } => {
+                for (rank, reply) in replies {
+                    messages(&reply).iter().for_each(|message| {
+                        let _ = writeln!(out, "{rank}< {message} (with the memory)");
+                    });
+                }
+                messages(&bytes).iter().for_each(|message| {
+                    let _ = writeln!(out, "memory: {message}");
                 });
                 Ok(())
             }
@@ -367,14 +384,20 @@ impl Session {
 }
 
 /// What a client finds in a reply: lines, and frames with their length before them.
+/// Whole, or the front of a very long one.
 fn messages(bytes: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
     let mut buffer = MessageBuffer::default();
     buffer.feed(bytes, |message| {
-        messages.push(match message.unwrap() {
+        let mut text = match message.unwrap() {
             Message::Line(line) => line.escape_ascii().to_string(),
             Message::Frame(body) => format!("[{}] {}", body.len(), body.escape_ascii()),
-        });
+        };
+        if text.len() > SHOWN_MAX {
+            text.truncate(FRONT_BYTES);
+            text.push('…');
+        }
+        messages.push(text);
         ControlFlow::Continue(())
     });
     assert!(buffer.unfinished().is_empty(), "replies are whole messages");

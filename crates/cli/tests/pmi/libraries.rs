@@ -108,6 +108,23 @@ fn gets_with_our_libraries_are_no_messages_on_any_number_of_hosts() {
     }
 }
 
+/// Rank 0 tells how long they took once all have checked all values.
+#[test]
+fn values_of_all_come_whole_in_each_form_in_messages_and_in_memory_that_tasks_share() {
+    let world = World::up(HOSTS);
+    for (hosts, form, bytes) in [1, 2, HOSTS]
+        .into_iter()
+        .flat_map(|hosts| ["gets", "allgather", "ifence", "iallgather"].map(|form| (hosts, form)))
+        .flat_map(|(hosts, form)| ["64", "65536"].map(|bytes| (hosts, form, bytes)))
+    {
+        let run = on(&world, hosts, "values").arg(testkit::fixture("pmi-init")).args([form, bytes]);
+        let ended = world.end(run).with_status(0);
+        let text = ended.text();
+        let fronts: Vec<_> = text.lines().map(|line| line.split(' ').next()).collect();
+        assert_eq!(fronts, [Some("median"), Some("max")], "{hosts}, {form}: {ended:?}");
+    }
+}
+
 /// Two ranks on n0 spawn a job of three on the last host, where there is room.
 #[test]
 fn programs_and_the_jobs_that_they_spawn_with_our_libraries_read_and_find_each_other() {

@@ -132,6 +132,10 @@ impl Engine {
                     let send = Effect::PmiSendSnapshot { job: id, rank, data: bytes };
                     self.effects.push_back(send);
                 }
+                pmi::Effect::ReplyInMemory { replies, bytes } => {
+                    let send = Effect::PmiSendInMemory { job: id, replies, data: bytes };
+                    self.effects.push_back(send);
+                }
                 pmi::Effect::Exchange { pairs } => {
                     job.exchange = Exchange::Waiting;
                     self.on_local_pairs(id, &pairs);

@@ -50,6 +50,27 @@ fn the_values_of_a_subtree_go_up_as_one_and_those_of_all_go_down_before_the_task
     }
 }
 
+/// As those of the client library do.
+#[test]
+fn a_task_that_reads_snapshots_gets_many_values_in_memory() {
+    let mut agent = Member::inner_agent();
+    let asks = Bytes::from_static(b"34    cmd=fullinit;pmirank=0;snapshot=1;");
+    agent.input(Input::TaskPmi { job: JOB, rank: Rank(0), data: asks });
+    brings_its_value(&mut agent);
+    agent.message(LinkId(2), enter(0, &ALL[1..2]));
+    agent.effects();
+    agent.message(PARENT, release(0, &[(0, b"task 0;"), (1, b"task 1;"), (2, &[b'x'; 1 << 16])]));
+    agent.sleep();
+    let effects = agent.effects();
+    let Some(Effect::PmiSendInMemory { job: JOB, replies, data }) = effects.last() else {
+        panic!("{effects:?}")
+    };
+    let reply = format!("cmd=allgather-response;rc=0;snapshot={};", data.len());
+    let reply = format!("{:<6}{reply}", reply.len());
+    assert_eq!(replies[..], [(Rank(0), Bytes::from(reply))]);
+    assert!(data.ends_with(b";values=0:;"));
+}
+
 #[test]
 fn a_child_whose_tasks_have_ended_brings_nothing_and_is_not_waited_for() {
     let mut agent = Member::inner_agent();

@@ -3,12 +3,15 @@
 //! `cmd=allgather-response;[thrid=…;]rc=0;first=RANK;count=N;more=TRUE|FALSE;values=LENGTH:BYTES…;`, where `first` is
 //! the rank of the first of these values, and `more` says that another message follows. As in every field, a
 //! semicolon is written twice.
+//!
+//! A client of our library gets many values at once instead, by `cmd=allgather-response;[thrid=…;]rc=0;snapshot=BYTES;`:
+//! the same messages in memory that all clients of a node share, with no thread.
 
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::vec::Vec;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use super::fields::Fields;
 use super::reply::{Reply, ReturnCode};
@@ -33,6 +36,13 @@ pub(crate) fn write(out: &mut BytesMut, thread: Option<&[u8]>, values: &Values) 
         piece.count += 1;
     }
     piece.write(out, thread, false);
+}
+
+/// The message that says how long those in memory are together.
+pub(crate) fn in_memory(thread: Option<&[u8]>, bytes: usize) -> Bytes {
+    let mut out = BytesMut::new();
+    Reply::to(&mut out, NAME, thread, ReturnCode::Success).field("snapshot", bytes).end();
+    out.freeze()
 }
 
 /// The values that the next message has.
@@ -103,7 +113,6 @@ mod tests {
     use alloc::vec;
     use core::ops::ControlFlow;
 
-    use bytes::Bytes;
     use model::Rank;
 
     use super::*;

@@ -1,9 +1,10 @@
 //! The allgather of Slurm's PMI-2 as S4-11 has it: each task brings a value, and gets everybody's in order of rank.
 //!
-//! All who can come are waited for, as in a barrier. The answer is encoded once for all clients here that have not
-//! said which of their threads asks.
+//! All who can come are waited for, as in a barrier. The answer is encoded once for all clients here that have said
+//! the same thread, or none, and once for all to whom it goes in memory.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::mem;
 
 use bytes::{Bytes, BytesMut};
@@ -12,6 +13,9 @@ use super::barrier::Stage;
 use super::{Effect, Server};
 use crate::pmi2::{Asked, allgather};
 use crate::{ClientError, Values, ValuesError};
+
+/// Shorter answers are written to everybody. To make, send and map memory takes as long as to write and read so much.
+const IN_MEMORY_BYTES_MIN: usize = 1 << 16;
 
 /// What a client has brought into the allgather.
 #[derive(Clone, Debug)]
@@ -76,11 +80,18 @@ impl Server {
         self.allgather = Stage::Gathering;
         let mut values = Values::of(self.info.size);
         parts.iter().try_for_each(|part| values.merge(part))?;
+        let in_memory = self.allgathered_in_memory(&values);
+        let mut replies = Vec::new();
         let mut last: Option<(Option<Bytes>, Bytes)> = None;
         for client in &mut self.clients {
             let Some(entry) = mem::take(&mut client.allgather).filter(|_| !client.left) else {
                 continue;
             };
+            if let Some(bytes) = in_memory.as_ref().filter(|_| client.snapshot.is_some()) {
+                let reply = allgather::in_memory(entry.thread.as_deref(), bytes.len());
+                replies.push((client.rank, reply));
+                continue;
+            }
             let bytes = match last.take().filter(|(thread, _)| *thread == entry.thread) {
                 Some((_, bytes)) => bytes,
                 None => {
@@ -92,6 +103,19 @@ impl Server {
             last = Some((entry.thread, bytes.clone()));
             self.effects.push_back(Effect::Reply { rank: client.rank, bytes });
         }
+        self.effects.extend(in_memory.map(|bytes| Effect::ReplyInMemory { replies, bytes }));
         Ok(())
+    }
+
+    /// The answer for clients that read snapshots, if it is long and there are such.
+    fn allgathered_in_memory(&self, values: &Values) -> Option<Bytes> {
+        let mut waiting = self.clients.iter().filter(|it| it.allgather.is_some() && !it.left);
+        let bytes: usize = values.iter().map(<[u8]>::len).sum();
+        if bytes < IN_MEMORY_BYTES_MIN || !waiting.any(|client| client.snapshot.is_some()) {
+            return None;
+        }
+        let mut out = BytesMut::new();
+        allgather::write(&mut out, None, values);
+        Some(out.freeze())
     }
 }

@@ -50,6 +50,11 @@ impl World<'_> {
                 self.pmi_send(id, TaskId { job, rank }, &data)
             }
             Effect::KeepSnapshot { .. } => {} // scripted tasks ask for each value
+            Effect::PmiSendInMemory { job, replies, data } => {
+                replies
+                    .iter()
+                    .for_each(|&(rank, _)| self.pmi_send(id, TaskId { job, rank }, &data));
+            }
             Effect::AnswerCaller { caller, data: _ } => self.on_greeted(id, caller),
             Effect::AdmitCaller { caller, job, rank } => self.admit(caller, TaskId { job, rank }),
             Effect::DropCaller(caller) => self.turn_away(caller),

@@ -1,7 +1,7 @@
 //! The shape of `MPI_Init` over PMI, without an MPI library around it (S4-16): what does a task spend in it?
 //!
-//! `pmi-init FORM`; all forms speak PMI-2 with our own client library. Once all have met, each rank brings a card of 64
-//! bytes, does the other work of an `MPI_Init`, and then knows all cards:
+//! `pmi-init FORM [BYTES]`; all forms speak PMI-2 with our own client library. Once all have met, each rank brings a card of
+//! so many bytes or of 64, does the other work of an `MPI_Init`, and then knows all cards:
 //!
 //! * `gets` puts it, enters a fence and gets all cards, one after the other;
 //! * `allgather` gets all by one call;
@@ -41,6 +41,7 @@ const WORK_PAGES: usize = 64;
 
 const PAGE_BYTES: usize = 4096;
 
+/// Of a card, where nothing else is asked for.
 const CARD_BYTES: usize = 64;
 
 fn main() -> ExitCode {
@@ -57,7 +58,10 @@ fn run() -> Result<(), Error> {
     let form = std::env::args().nth(1).unwrap_or_default();
     let pmi = Pmi2::from_env()?;
     pmi.fence()?;
-    let mut task = Task { at: Instant::now(), times: Times::default(), pmi };
+    let card_bytes = std::env::args()
+        .nth(2)
+        .map_or(CARD_BYTES, |bytes| bytes.parse().expect("the length of a card is a number"));
+    let mut task = Task { pmi, card_bytes, at: Instant::now(), times: Times::default() };
     match &*form {
         "gets" => {
             task.put()?;
@@ -70,7 +74,7 @@ fn run() -> Result<(), Error> {
             task.end_init();
         }
         "allgather" => {
-            let values = task.pmi.allgather(&task.card(), CARD_BYTES)?;
+            let values = task.pmi.allgather(&task.card(), card_bytes)?;
             task.has_done(Step::Gather);
             task.end_init();
             task.check(&values);
@@ -84,7 +88,7 @@ fn run() -> Result<(), Error> {
             task.get_all()?;
         }
         "iallgather" => {
-            let begun = task.pmi.begin_allgather(&task.card(), CARD_BYTES)?;
+            let begun = task.pmi.begin_allgather(&task.card(), card_bytes)?;
             task.has_done(Step::Gather);
             task.end_init();
             task.wait(begun)?;
@@ -97,6 +101,7 @@ fn run() -> Result<(), Error> {
 
 struct Task {
     pmi: Pmi2,
+    card_bytes: usize,
     /// When the last step ended.
     at: Instant,
     times: Times,
@@ -111,7 +116,7 @@ impl Task {
 
     fn put(&mut self) -> Result<(), Error> {
         let rank = self.pmi.place().rank;
-        self.pmi.put(key(rank).as_bytes(), &card(rank))?;
+        self.pmi.put(key(rank).as_bytes(), &self.card())?;
         self.has_done(Step::Put);
         Ok(())
     }
@@ -152,14 +157,14 @@ impl Task {
     }
 
     fn card(&self) -> Vec<u8> {
-        card(self.pmi.place().rank)
+        card(self.pmi.place().rank, self.card_bytes)
     }
 
     /// What that takes is no step's.
     fn check(&mut self, values: &[Vec<u8>]) {
         assert_eq!(values.len(), self.pmi.place().size as usize, "values");
         for (rank, value) in (0..).zip(values) {
-            assert_eq!(value, &card(rank), "the value of rank {rank}");
+            assert_eq!(value, &card(rank, self.card_bytes), "the value of rank {rank}");
         }
         self.at = Instant::now();
     }
@@ -192,8 +197,8 @@ fn key(rank: u32) -> String {
     format!("card-{rank}")
 }
 
-fn card(rank: u32) -> Vec<u8> {
-    format!("{rank:08x}").repeat(CARD_BYTES / 8).into_bytes()
+fn card(rank: u32, bytes: usize) -> Vec<u8> {
+    format!("{rank:08x}").repeat(bytes / 8).into_bytes()
 }
 
 fn print(label: &str, times: Times) {
