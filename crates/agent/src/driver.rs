@@ -237,6 +237,7 @@ impl<'a> Driver<'a> {
                 None => break,
             }
         }
+        self.tasks.leave_session();
     }
 
     fn timeout(&self) -> Option<Duration> {

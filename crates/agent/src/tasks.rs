@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::thread;
 
 use bytes::Bytes;
 use engine::{Input, Spawn};
@@ -47,6 +48,8 @@ pub(crate) struct Tasks {
     by_pid: BTreeMap<Pid, (JobId, Rank)>,
     /// Whether output is read for now, also that of tasks to come.
     is_read: bool,
+    /// Whether it has been decided who keeps the session.
+    is_parted: bool,
     /// Whose output is read at a pace, and when the next time.
     paced: BTreeSet<(JobId, Rank)>,
     paced_at: Option<Time>,
@@ -67,6 +70,7 @@ impl Tasks {
             tasks: BTreeMap::new(),
             by_pid: BTreeMap::new(),
             is_read: true,
+            is_parted: false,
             paced: BTreeSet::new(),
             paced_at: None,
             null: None,
@@ -134,6 +138,19 @@ impl Tasks {
     /// The same for all that are being created.
     pub(crate) fn finish_spawns(&mut self, reactor: &mut Reactor) {
         while self.finish_spawn(reactor) {}
+    }
+
+    /// Once the first have been created, leaves the session to them if each can have a processor of its own: there they may
+    /// use it all to wait for each other, and what they wait for must not wait for them. Where they are more, they share
+    /// what there is with this agent as before, and it answers several at a time.
+    pub(crate) fn leave_session(&mut self) {
+        if self.tasks.is_empty() || mem::replace(&mut self.is_parted, true) {
+            return;
+        }
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        if self.tasks.len() <= processors {
+            let _ = os::process::begin_session(); // else all is as where they are more
+        }
     }
 
     /// A task, unless all is over with it.

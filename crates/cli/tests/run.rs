@@ -38,6 +38,23 @@ fn a_task_that_a_signal_kills_gives_128_and_its_number() {
     assert!(text(&output.stderr).contains(" was killed by signal 11 (SIGSEGV)"));
 }
 
+/// An agent whose tasks have a processor each is in another session than they, so that it need not share theirs.
+#[test]
+fn tasks_keep_their_session_to_themselves_where_each_has_a_processor() {
+    let script = "of() { cut -d ' ' -f 6 /proc/$1/stat; }; cat; \
+                  for round in $(seq $0); do \
+                      test $(of $$) = $(of $PPID) || { echo apart; exit; }; sleep 0.05; \
+                  done; echo together";
+    let tasks_of = |tasks: usize, rounds: &str| {
+        let output = run(&["-n", &tasks.to_string(), "sh", "-c", script, rounds]);
+        assert_eq!(output.status.code(), Some(0));
+        text(&output.stdout)
+    };
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(tasks_of(1, "200"), "apart\n");
+    assert_eq!(tasks_of(processors + 1, "1"), "together\n".repeat(processors + 1));
+}
+
 #[test]
 fn a_missing_program_is_named_with_where_it_was_looked_for() {
     let output = run(&["--hosts", "a,b", "--shell", SHELL, "--env", "PATH=/bin", "no-such"]);

@@ -20,6 +20,21 @@ pub use descendants::{Process, descendants_of};
 /// A process's number.
 pub type Pid = i32;
 
+/// Begins a session, and leaves the one before to the processes that this one has created.
+///
+/// Linux can make each session a scheduling group (sched(7), "The autogroup feature"). In one of its own, a process that
+/// mostly sleeps gets a processor when it wakes, however much time those that it has created have used.
+///
+/// # Errors
+/// When its parent is in another session, or gone.
+pub fn begin_session() -> io::Result<()> {
+    // The leader of a process group may not, and a group of its own is what a session begins with.
+    let parent = rustix::process::getppid();
+    rustix::process::setpgid(None, Some(rustix::process::getpgid(parent)?))?;
+    rustix::process::setsid()?;
+    Ok(())
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum ExitStatus {
