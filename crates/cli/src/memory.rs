@@ -23,8 +23,8 @@ use model::{IdSet, Tree};
 
 /// The head and its keeper in a session of a few agents, and an agent and its keeper without children.
 /// Most of it are pages of the program and its libraries.
-const HEAD: u64 = if IS_STATIC { 3_900_000 } else { 8_300_000 };
-const AGENT: u64 = if IS_STATIC { 2_900_000 } else { 6_600_000 };
+const HEAD: u64 = if IS_STATIC { 7_000_000 } else { 11_900_000 };
+const AGENT: u64 = if IS_STATIC { 5_300_000 } else { 8_900_000 };
 
 /// What of an agent and its keeper no other process of the machine shares.
 pub(crate) const AGENT_PRIVATE: u64 = 1_000_000;
