@@ -9,6 +9,7 @@
 //! that has another is killed when no job has tasks here any more.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use engine::Input;
@@ -58,10 +59,15 @@ impl Sweeps {
         others: &BTreeSet<Pid>,
     ) {
         let mut strays = strays(&helpers.union(others).copied().collect());
+        let mut in_doubt = false;
         if !others.is_empty() {
-            strays.retain(|&pid| self.is_of_swept(pid));
+            strays.retain(|&pid| {
+                let is_of_swept = self.is_of_swept(pid);
+                in_doubt |= is_of_swept.is_none();
+                is_of_swept == Some(true)
+            });
         }
-        if !strays.is_empty() && now < self.give_up {
+        if (in_doubt || !strays.is_empty()) && now < self.give_up {
             kill(&strays);
             self.next_round = now + ROUND;
             return;
@@ -71,10 +77,14 @@ impl Sweeps {
         }
     }
 
-    fn is_of_swept(&self, pid: Pid) -> bool {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    /// `None` while it starts another program.
+    fn is_of_swept(&self, pid: Pid) -> Option<bool> {
+        let environment = match process::environment_of(pid) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+            environment => environment.unwrap_or_default(),
+        };
         let mut marks = self.jobs.iter().filter_map(|(_, mark)| mark.as_ref());
-        marks.any(|mark| environment.split(|byte| *byte == 0).any(|it| it == mark.as_bytes()))
+        Some(marks.any(|mark| environment.split(|byte| *byte == 0).any(|it| it == mark.as_bytes())))
     }
 }
 

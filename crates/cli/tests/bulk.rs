@@ -144,14 +144,11 @@ fn keeper(running: &Running, index: u32) -> Survivor {
 
 /// The process of this name among those of the agent with this index.
 fn of_start(running: &Running, index: u32, is_named: impl Fn(&str) -> bool) -> Survivor {
-    let variable = format!("CONVOKE_BULK_INDEX={index}").into_bytes();
-    let is_of_start = |pid: u32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == variable)
-    };
+    let is_of_start =
+        |process: &Survivor| process.variable("CONVOKE_BULK_INDEX") == Some(index.to_string());
     let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let mut agents = running_as(running, "convoke __agent").into_iter();
-    agents.find(|it| is_of_start(it.pid) && is_named(name(it.pid).trim_end())).unwrap()
+    agents.find(|it| is_of_start(it) && is_named(name(it.pid).trim_end())).unwrap()
 }
 
 fn running_as(running: &Running, command: &str) -> Vec<Survivor> {

@@ -15,6 +15,7 @@ use support::convoke::{Convoke, Running};
 use support::ring::program;
 use support::stand::{misbehave, on_hosts, script};
 use support::watch::wait_until;
+use testkit::Survivor;
 
 /// Two tasks that do this, on a host with slots for others.
 fn parents(test: &str, words: &str) -> Convoke {
@@ -215,17 +216,17 @@ fn three_hundred_one_after_another_leave_no_process_and_no_descriptor() {
 
 /// Whose each daemon is, as its environment tells: a job's, or nobody's.
 fn daemons(running: &Running) -> Vec<String> {
-    let all = running.marker().survivors().into_iter();
-    let daemons = all.filter(|process| process.command.ends_with("misbehave hang"));
-    let job_of = |pid: u32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let environment = String::from_utf8_lossy(&environment).into_owned();
-        let job = environment.split('\0').find_map(|it| it.strip_prefix("CONVOKE_JOB="));
-        job.unwrap_or_default().to_owned()
-    };
-    let mut jobs: Vec<String> = daemons.map(|process| job_of(process.pid)).collect();
+    let daemons = running_as(running, "misbehave hang").into_iter();
+    let mut jobs: Vec<String> =
+        daemons.map(|process| process.variable("CONVOKE_JOB").unwrap_or_default()).collect();
     jobs.sort();
     jobs
+}
+
+fn running_as(running: &Running, command: &str) -> Vec<Survivor> {
+    let mut all = running.marker().survivors();
+    all.retain(|process| process.command.contains(command));
+    all
 }
 
 /// Of two jobs on one host, what one leaves is told by its environment. On a host of its own, all of it ends with it.
@@ -247,4 +248,18 @@ fn what_a_spawned_job_leaves_behind_ends_with_it_and_the_first_jobs_processes_li
         running.write(b"\n");
         running.finish().with_status(0).says(&[&job, "left", "left", "on"]);
     }
+}
+
+/// A process that starts one program after another has no environment to be told by in between.
+#[test]
+fn what_spawned_jobs_leave_behind_ends_with_them_while_it_starts_other_programs() {
+    let run = on_hosts("spawn-restless", "a:100", "").words("-n 1");
+    let run = run.arg(script("spawn.bash")).args(["restless", "60", "a"]).arg(misbehave());
+    let mut running = run.start();
+    running.wait_for_output("the last", |text| text.ends_with(b"last\n"));
+    let restless = || running_as(&running, " restless:");
+    let is_swept = wait_until(Duration::from_secs(10), || restless().is_empty());
+    assert!(is_swept, "{:?}", restless());
+    running.write(b"\n");
+    running.finish().with_status(0).says(&["last"]);
 }

@@ -14,8 +14,10 @@ use rustix::process::PidfdFlags;
 use crate::{Clock, Signal, signals};
 
 mod descendants;
+mod environment;
 
 pub use descendants::{Process, descendants_of};
+pub use environment::environment_of;
 
 /// A process's number.
 pub type Pid = i32;

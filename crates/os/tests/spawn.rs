@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
@@ -183,6 +184,57 @@ fn the_status_tells_a_signal_from_an_exit() {
     let status = wait(pid);
     assert!(matches!(status, ExitStatus::Signaled { signal: Signal::SEGV, .. }));
     assert_eq!(status.code(), 139);
+}
+
+#[test]
+fn the_environment_of_a_process_is_told_or_not_yet() {
+    let script = c"[ $1 = 0 ] || exec /bin/sh -c \"$0\" \"$0\" $(($1 - 1))";
+    let mut spec = shell(script, &[script, c"50000"]);
+    let long = CString::new(format!("LONG={}", "x".repeat(20_000))).unwrap();
+    spec.env.extend([&*long, c"A=B"]);
+    let pid = spawn(&spec).unwrap();
+    let (mut n_told, mut n_not_yet) = (0, 0);
+    while n_told < 20_000 || n_not_yet < 10 {
+        match os::process::environment_of(pid) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => n_not_yet += 1,
+            told => {
+                let text = String::from_utf8(told.unwrap()).unwrap();
+                let n = text.len();
+                assert!(text.split('\0').any(|it| it == "A=B"), "{n} bytes after {n_told}");
+                n_told += 1;
+            }
+        }
+    }
+    os::process::kill(pid, Signal::KILL).unwrap();
+    wait(pid);
+}
+
+#[test]
+fn a_process_without_an_environment_has_none_and_so_has_a_zombie() {
+    let Pipe { read, write } = pipe().unwrap();
+    let mut spec = SpawnSpec::new(c"/bin/cat", vec![c"cat"], vec![]);
+    spec.fds[0] = Some(read.as_fd());
+    let pid = spawn(&spec).unwrap();
+    assert_eq!(settled_environment_of(pid).unwrap(), []);
+    drop(write);
+    let pidfd = pidfd(pid).unwrap();
+    let mut poller = Poller::new().unwrap();
+    poller.add(&pidfd, 0, Interest::READ).unwrap();
+    poller.wait(Some(std::time::Duration::from_secs(20)), &mut Vec::new()).unwrap();
+    assert_eq!(os::process::environment_of(pid).unwrap(), [], "a zombie");
+    wait(pid);
+    let error = os::process::environment_of(pid).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+/// Once its first program has begun.
+fn settled_environment_of(pid: Pid) -> std::io::Result<Vec<u8>> {
+    loop {
+        match os::process::environment_of(pid) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+            told => return told,
+        }
+    }
 }
 
 /// Each of them gets its own descriptors, fails in its own way, and gives its item back.

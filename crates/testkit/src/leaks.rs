@@ -8,9 +8,14 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
+
+use os::Pid;
+
+/// How long a process may take from one program to the next: a few hundred microseconds on a processor of its own.
+const BETWEEN_PROGRAMS: Duration = Duration::from_secs(1);
 
 /// A variable with a value that no other test has.
 #[derive(Clone, Debug)]
@@ -19,12 +24,22 @@ pub struct Marker {
 }
 
 /// A process that has the marker.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Survivor {
     /// Its process id.
     pub pid: u32,
     /// Its command line, blanks between the arguments.
     pub command: String,
+    environment: Vec<u8>,
+}
+
+impl Survivor {
+    /// The value of a variable that its program was started with.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let environment = String::from_utf8_lossy(&self.environment);
+        let mut variables = environment.split('\0').filter_map(|variable| variable.split_once('='));
+        variables.find(|(its_name, _)| *its_name == name).map(|(_, value)| value.to_owned())
+    }
 }
 
 impl Marker {
@@ -44,23 +59,41 @@ impl Marker {
     /// The processes on this machine that have the marker and are not zombies, in order of their ids.
     /// Processes of other users cannot be looked into, and are left out.
     pub fn survivors(&self) -> Vec<Survivor> {
-        let entry = format!("{}={}", Self::VARIABLE, self.value).into_bytes();
-        let has_marker = |dir: &Path| {
-            let environ = fs::read(dir.join("environ")).unwrap_or_default();
-            environ.split(|byte| *byte == 0).any(|variable| variable == entry)
-        };
-        let pids: BTreeSet<u32> = fs::read_dir("/proc")
+        let pids: BTreeSet<Pid> = fs::read_dir("/proc")
             .into_iter()
             .flatten()
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .collect();
-        let own_pid = std::process::id();
+        let own_pid = os::process::own_pid();
         pids.into_iter()
             .filter(|pid| *pid != own_pid)
-            .map(|pid| (pid, Path::new("/proc").join(pid.to_string())))
-            .filter(|(_, dir)| has_marker(dir))
-            .map(|(pid, dir)| Survivor { pid, command: command_line(&dir) })
+            .filter_map(|pid| self.survivor(pid))
             .collect()
+    }
+
+    /// While a process starts another program, neither its environment nor its command can be told: this looks again.
+    #[expect(clippy::disallowed_methods, reason = "a test waits for a process of any kind")]
+    fn survivor(&self, pid: Pid) -> Option<Survivor> {
+        let deadline = Instant::now() + BETWEEN_PROGRAMS;
+        loop {
+            let is_last = Instant::now() >= deadline;
+            match os::process::environment_of(pid) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock && !is_last => (),
+                Err(_) => return None,
+                Ok(environment) => {
+                    let command = command_line(pid);
+                    let is_whole = !command.is_empty() && command == command_line(pid);
+                    let survivor = Survivor { pid: pid.unsigned_abs(), command, environment };
+                    if survivor.variable(Self::VARIABLE).as_ref() != Some(&self.value) {
+                        return None;
+                    }
+                    if is_whole || is_last {
+                        return Some(survivor);
+                    }
+                }
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// Waits until no process has the marker, and returns those that still have it at the deadline.
@@ -80,14 +113,20 @@ impl Marker {
     }
 }
 
+impl fmt::Debug for Survivor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for Survivor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.pid, self.command)
     }
 }
 
-fn command_line(dir: &Path) -> String {
-    let bytes = fs::read(dir.join("cmdline")).unwrap_or_default();
+fn command_line(pid: Pid) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let spaced = bytes.into_iter().map(|byte| if byte == 0 { b' ' } else { byte }).collect();
     OsString::from_vec(spaced).to_string_lossy().trim_end().to_owned()
 }

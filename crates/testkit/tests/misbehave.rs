@@ -79,6 +79,23 @@ fn a_daemon_is_found_until_it_is_killed() {
     assert_eq!(marker.wait_until_gone(Duration::from_secs(5)), []);
 }
 
+#[test]
+fn a_process_is_found_while_it_starts_other_programs() {
+    let marker = Marker::new("restless");
+    let mut command = command(&["restless:50000"]);
+    let mut task = command.env(Marker::VARIABLE, marker.value()).spawn().unwrap();
+    for _ in 0..1000 {
+        let survivors = marker.survivors();
+        assert!(
+            survivors.len() == 1 && survivors[0].command.contains(" restless:"),
+            "{survivors:?}"
+        );
+    }
+    task.kill().unwrap();
+    task.wait().unwrap();
+    assert_eq!(marker.survivors(), []);
+}
+
 fn misbehave(steps: &[&str]) -> Output {
     command(steps).output().unwrap()
 }

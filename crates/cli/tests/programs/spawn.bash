@@ -1,6 +1,8 @@
 #!/bin/bash
 # Spawns over PMI-1, without MPI: `spawn.bash read HOST` has a task of its own read, on that host, what all of its parents
-# have put; `spawn.bash echo HOST` spawns one that writes a line, and writes one itself; `spawn.bash many TIMES HOSTS` spawns one after another, and waits for a line behind the first and the last.
+# have put; `spawn.bash echo HOST` spawns one that writes a line, and writes one itself; `spawn.bash many TIMES HOSTS` spawns one after
+# another, and waits for a line behind the first and the last; `spawn.bash restless TIMES HOST MISBEHAVE` spawns some, each of
+# which leaves a process that starts one program after another; `spawn.bash leave HOST MISBEHAVE` leaves what sleeps.
 
 say() {
     printf '%s\n' "$1" >&"$PMI_FD"
@@ -55,6 +57,13 @@ many)
     read -r _
     for _ in $(seq 2 "$2"); do
         spawn "$3" true
+    done
+    echo last
+    read -r _
+    ;;
+restless)
+    for _ in $(seq "$2"); do
+        spawn "$3" "$4" daemon:restless:50000
     done
     echo last
     read -r _

@@ -4,6 +4,7 @@ mod pmi;
 
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -27,7 +28,9 @@ flood-stderr:N:BYTES:MODE
 blast:MIB              write so many MiB to stdout, without checksums
 sleep:SECONDS          sleep
 hang                   sleep for ever
-daemon                 leave a double-forked child in its own session that ignores SIGHUP, SIGINT and SIGTERM
+restless:TIMES         be replaced by this program anew, so many times
+daemon[:STEP]          leave a double-forked child in its own session that ignores SIGHUP, SIGINT and SIGTERM, and
+                       sleeps for ever, or does STEP
 leak-stdout:SECONDS    leave a child that holds stdout open for so long
 copy-stdin             copy stdin to stdout; then write its length and checksum to stderr
 count-stdin            read stdin; then write its length and checksum to stdout
@@ -108,8 +111,9 @@ impl Task {
             "flood-stderr" => flood(io::stderr().lock(), arg),
             "sleep" => sleep(number(arg)?),
             "hang" => sleep(u64::MAX),
-            "daemon" => leave_daemon(),
-            "daemon-middle" => be_daemon_middle(),
+            "restless" => be_restless(number(arg)?),
+            "daemon" => leave_daemon(if arg.is_empty() { "hang" } else { arg }),
+            "daemon-middle" => be_daemon_middle(arg),
             "leak-stdout" => leak_stdout(arg),
             "copy-stdin" => copy_stdin(),
             "count-stdin" => count_stdin(),
@@ -209,17 +213,27 @@ fn start(step: &str, stdout: Stdio) -> io::Result<std::process::Child> {
 }
 
 /// Returns when the daemon runs and its parent is gone.
-fn leave_daemon() -> io::Result<()> {
-    start("daemon-middle", Stdio::null())?.wait().map(drop)
+fn leave_daemon(step: &str) -> io::Result<()> {
+    start(&format!("daemon-middle:{step}"), Stdio::null())?.wait().map(drop)
 }
 
 /// The process between a task and its daemon. What it sets, the daemon inherits.
-fn be_daemon_middle() -> io::Result<()> {
+fn be_daemon_middle(step: &str) -> io::Result<()> {
     rustix::process::setsid()?;
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         ignore_signal(signal)?;
     }
-    start("hang", Stdio::null()).map(drop)
+    start(step, Stdio::null()).map(drop)
+}
+
+/// The same process, with one program after another.
+fn be_restless(times: u32) -> io::Result<()> {
+    match times.checked_sub(1) {
+        Some(left) => {
+            Err(Command::new(std::env::current_exe()?).arg(format!("restless:{left}")).exec())
+        }
+        None => Ok(()),
+    }
 }
 
 fn leak_stdout(seconds: &str) -> io::Result<()> {
