@@ -6,17 +6,22 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
+use os::Pid;
 
 /// Marks the descendants of a test run; its value is the run.
 const MARK: &str = "CONVOKE_TEST_RUN";
 
 /// How long the last processes may take to end: the promise is two seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often to look at a process that starts another program, which takes some hundred microseconds.
+const LOOKS: u32 = 10_000;
 
 /// What the machine looked like before the tests.
 #[derive(Debug)]
@@ -62,8 +67,8 @@ impl LeakCheck {
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc")? {
             let dir = entry?.path();
-            // Whatever ends while it is looked at is no leak.
-            let environment = fs::read(dir.join("environ")).unwrap_or_default();
+            let pid = dir.file_name().and_then(|name| name.to_str()?.parse().ok());
+            let environment = pid.map(environment_of).unwrap_or_default();
             if environment.split(|&byte| byte == 0).any(|pair| pair == mark.as_bytes()) {
                 let arguments = fs::read(dir.join("cmdline")).unwrap_or_default();
                 let command = String::from_utf8_lossy(&arguments).replace('\0', " ");
@@ -72,6 +77,17 @@ impl LeakCheck {
         }
         Ok(found)
     }
+}
+
+/// Looks again while the process starts another program. What ends meanwhile is no leak, and has none.
+fn environment_of(pid: Pid) -> Vec<u8> {
+    for _ in 0..LOOKS {
+        match os::process::environment_of(pid) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::yield_now(),
+            environment => return environment.unwrap_or_default(),
+        }
+    }
+    Vec::new()
 }
 
 /// The mounts that this process sees; `ip netns` names its namespaces by mounts, too.
