@@ -205,19 +205,20 @@ impl Task {
         }
     }
 
-    /// The same with a descriptor for the client. Returns whether it takes one now; else nothing is written.
+    /// The same with a descriptor for the client, or `otherwise` where there is none or the client takes none now.
     pub(crate) fn write_pmi_with(
         &mut self,
         reactor: &mut Reactor,
+        file: Option<&OwnedFd>,
         data: Bytes,
-        file: &OwnedFd,
-    ) -> bool {
-        let Some(pmi) = &mut self.pmi else { return true };
-        let written = pmi.write_with(&reactor.poller, data, file);
-        if written.is_err() {
-            self.pmi_closed(reactor);
+        otherwise: Bytes,
+    ) {
+        let Some(pmi) = &mut self.pmi else { return };
+        match file.map_or(Ok(false), |file| pmi.write_with(&reactor.poller, data, file)) {
+            Ok(true) => (),
+            Ok(false) => self.write_pmi(reactor, otherwise),
+            Err(_) => self.pmi_closed(reactor),
         }
-        written.unwrap_or(true)
     }
 
     /// Handles a descriptor that is ready.

@@ -178,10 +178,7 @@ impl Tasks {
         data: Bytes,
     ) {
         let Some(task) = self.tasks.get_mut(&(job, rank)) else { return };
-        let file = self.snapshots.get(&job);
-        if !file.is_some_and(|file| task.write_pmi_with(reactor, data.clone(), file)) {
-            task.write_pmi(reactor, data);
-        }
+        task.write_pmi_with(reactor, self.snapshots.get(&job), data.clone(), data);
     }
 
     /// Writes to the PMI connections of tasks, with memory that has these bytes. Where there is none, or it cannot be sent,
@@ -195,11 +192,8 @@ impl Tasks {
     ) {
         let file = os::memory::sealed(data).ok();
         for (rank, reply) in replies {
-            let Some(task) = self.tasks.get_mut(&(job, rank)) else { continue };
-            let is_sent =
-                file.as_ref().is_some_and(|file| task.write_pmi_with(reactor, reply, file));
-            if !is_sent {
-                task.write_pmi(reactor, data.clone());
+            if let Some(task) = self.tasks.get_mut(&(job, rank)) {
+                task.write_pmi_with(reactor, file.as_ref(), reply, data.clone());
             }
         }
     }

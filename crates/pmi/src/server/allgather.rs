@@ -110,8 +110,9 @@ impl Server {
     /// The answer for clients that read snapshots, if it is long and there are such.
     fn allgathered_in_memory(&self, values: &Values) -> Option<Bytes> {
         let mut waiting = self.clients.iter().filter(|it| it.allgather.is_some() && !it.left);
-        let bytes: usize = values.iter().map(<[u8]>::len).sum();
-        if bytes < IN_MEMORY_BYTES_MIN || !waiting.any(|client| client.snapshot.is_some()) {
+        let has_reader = waiting.any(|client| client.snapshot.is_some());
+        let bytes = || values.iter().map(<[u8]>::len).sum::<usize>();
+        if !has_reader || bytes() < IN_MEMORY_BYTES_MIN {
             return None;
         }
         let mut out = BytesMut::new();
