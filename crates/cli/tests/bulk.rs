@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::convoke::{Convoke, Running};
+use support::watch::running_as;
 use testkit::Survivor;
 
 const UP: &str = "echo up; sleep 1000";
@@ -32,8 +33,8 @@ fn every_task_runs_once_and_the_one_that_reads_input_gets_it() {
 #[test]
 fn one_command_starts_all_agents_and_none_has_standard_input() {
     let running = start("one", "--tree flat");
-    assert_eq!(running_as(&running, "convoke __bulk").len(), 1);
-    let agents = running_as(&running, "convoke __agent");
+    assert_eq!(running_as(running.marker(), "convoke __bulk").len(), 1);
+    let agents = running_as(running.marker(), "convoke __agent");
     assert_eq!(agents.len(), 2 * 4, "four agents, and a keeper each");
     for agent in agents {
         let stdin = fs::read_link(format!("/proc/{}/fd/0", agent.pid)).unwrap();
@@ -75,7 +76,7 @@ fn a_keeper_that_is_killed_loses_its_node_alone() {
 #[test]
 fn when_the_command_is_killed_all_agents_are_lost() {
     let running = start("command", "--tree flat");
-    kill(&running_as(&running, "convoke __bulk")[0]);
+    kill(&running_as(running.marker(), "convoke __bulk")[0]);
     let words = "error: lost nodes n[1-4] (4 of 4): their bulk launcher (`convoke __bulk`) was \
                  killed by signal 9 (SIGKILL)\n";
     let stderr = lost(running, words);
@@ -87,7 +88,8 @@ fn when_one_of_several_commands_is_killed_it_is_one_fault_of_its_nodes() {
     let run = bulk("inner-command", "n[1-6]").words("--tree kary:2");
     let mut running = run.args(["sh", "-c", UP]).start();
     running.wait_for_output("`up` of each task", |text| text == "up\n".repeat(6).as_bytes());
-    let inner = running_as(&running, "convoke __bulk 2").into_iter().max_by_key(|it| it.pid);
+    let inner =
+        running_as(running.marker(), "convoke __bulk 2").into_iter().max_by_key(|it| it.pid);
     kill(&inner.unwrap());
     let stderr = lost(running, "error: lost nodes n[");
     let words = "] (2 of 6): their bulk launcher (`convoke __bulk`) was killed by signal 9";
@@ -147,14 +149,8 @@ fn of_start(running: &Running, index: u32, is_named: impl Fn(&str) -> bool) -> S
     let is_of_start =
         |process: &Survivor| process.variable("CONVOKE_BULK_INDEX") == Some(index.to_string());
     let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let mut agents = running_as(running, "convoke __agent").into_iter();
+    let mut agents = running_as(running.marker(), "convoke __agent").into_iter();
     agents.find(|it| is_of_start(it) && is_named(name(it.pid).trim_end())).unwrap()
-}
-
-fn running_as(running: &Running, command: &str) -> Vec<Survivor> {
-    let mut all = running.marker().survivors();
-    all.retain(|process| process.command.contains(command));
-    all
 }
 
 fn pid(number: u32) -> Pid {

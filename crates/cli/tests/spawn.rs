@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 use support::convoke::{Convoke, Running};
 use support::ring::program;
 use support::stand::{misbehave, on_hosts, script};
-use support::watch::wait_until;
-use testkit::Survivor;
+use support::watch::{running_as, wait_until};
 
 /// Two tasks that do this, on a host with slots for others.
 fn parents(test: &str, words: &str) -> Convoke {
@@ -216,17 +215,12 @@ fn three_hundred_one_after_another_leave_no_process_and_no_descriptor() {
 
 /// Whose each daemon is, as its environment tells: a job's, or nobody's.
 fn daemons(running: &Running) -> Vec<String> {
-    let daemons = running_as(running, "misbehave hang").into_iter();
+    let all = running.marker().survivors().into_iter();
+    let daemons = all.filter(|process| process.command.ends_with("misbehave hang"));
     let mut jobs: Vec<String> =
         daemons.map(|process| process.variable("CONVOKE_JOB").unwrap_or_default()).collect();
     jobs.sort();
     jobs
-}
-
-fn running_as(running: &Running, command: &str) -> Vec<Survivor> {
-    let mut all = running.marker().survivors();
-    all.retain(|process| process.command.contains(command));
-    all
 }
 
 /// Of two jobs on one host, what one leaves is told by its environment. On a host of its own, all of it ends with it.
@@ -257,7 +251,7 @@ fn what_spawned_jobs_leave_behind_ends_with_them_while_it_starts_other_programs(
     let run = run.arg(script("spawn.bash")).args(["restless", "60", "a"]).arg(misbehave());
     let mut running = run.start();
     running.wait_for_output("the last", |text| text.ends_with(b"last\n"));
-    let restless = || running_as(&running, " restless:");
+    let restless = || running_as(running.marker(), " restless:");
     let is_swept = wait_until(Duration::from_secs(10), || restless().is_empty());
     assert!(is_swept, "{:?}", restless());
     running.write(b"\n");

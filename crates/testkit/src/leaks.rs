@@ -81,12 +81,14 @@ impl Marker {
                 Err(error) if error.kind() == ErrorKind::WouldBlock && !is_last => (),
                 Err(_) => return None,
                 Ok(environment) => {
-                    let command = command_line(pid);
-                    let is_whole = !command.is_empty() && command == command_line(pid);
-                    let survivor = Survivor { pid: pid.unsigned_abs(), command, environment };
+                    let mut survivor =
+                        Survivor { pid: pid.unsigned_abs(), command: String::new(), environment };
                     if survivor.variable(Self::VARIABLE).as_ref() != Some(&self.value) {
                         return None;
                     }
+                    survivor.command = command_line(pid);
+                    let command = &survivor.command;
+                    let is_whole = !command.is_empty() && *command == command_line(pid);
                     if is_whole || is_last {
                         return Some(survivor);
                     }

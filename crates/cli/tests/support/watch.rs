@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use testkit::Marker;
+use testkit::{Marker, Survivor};
 
 /// How often to look again.
 const STEP: Duration = Duration::from_millis(20);
@@ -35,9 +35,16 @@ pub(crate) fn listening_ports(marker: &Marker) -> BTreeSet<u16> {
         .collect()
 }
 
+/// The processes with the marker whose command contains `text`.
+pub(crate) fn running_as(marker: &Marker, text: &str) -> Vec<Survivor> {
+    let mut all = marker.survivors();
+    all.retain(|process| process.command.contains(text));
+    all
+}
+
 /// The most memory that any process with the marker whose command contains `text` has had so far.
 pub(crate) fn peak_rss_kib(marker: &Marker, text: &str) -> u64 {
-    let matching = marker.survivors().into_iter().filter(|it| it.command.contains(text));
+    let matching = running_as(marker, text).into_iter();
     matching.filter_map(|process| peak_kib_of(process.pid)).max().unwrap_or_default()
 }
 
